@@ -91,8 +91,8 @@ const RebootRequest = z.object({
 });
 
 /**
- * A request to reboot a node, as its annotation has it. `bootID`: the boot that it is about, so that it requests nothing
- * any more once the node has booted again, whoever rebooted it.
+ * A request to reboot a node, as its annotation has it. `bootID`: the boot that it is about. So it requests nothing any
+ * more once the node has booted again, whoever rebooted it.
  */
 export type RebootRequest = z.infer<typeof RebootRequest>;
 
@@ -109,6 +109,24 @@ export function formatRebootRequest({ bootID, by, reason, at }: RebootRequest): 
 /** @returns the request of the annotation's text. @throws Error that says what of it is wrong. */
 export function parseReboot(text: string): RebootRequest {
   return RebootRequest.parse(JSON.parse(text));
+}
+
+const PowerOffRequest = RebootRequest.extend({ leaseHolder: z.string().min(1) });
+
+/**
+ * A request to power a machine off, as its annotation has it: for the boot that it names, and only while `leaseHolder`,
+ * the maintenance that requests it, has the node's lease.
+ */
+export type PowerOffRequest = z.infer<typeof PowerOffRequest>;
+
+/** @returns the annotation's text. */
+export function formatPowerOffRequest({ leaseHolder, ...request }: PowerOffRequest): string {
+  return JSON.stringify({ ...JSON.parse(formatRebootRequest(request)), leaseHolder });
+}
+
+/** @returns the request of the annotation's text. @throws Error that says what of it is wrong. */
+export function parsePowerOff(text: string): PowerOffRequest {
+  return PowerOffRequest.parse(JSON.parse(text));
 }
 
 const RollbackRequest = z.object({

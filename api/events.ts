@@ -329,6 +329,20 @@ export const describedEvents = [
     'the annotation shale.dev/retry is invalid and requests nothing; with the reason',
   ),
   event(
+    'Normal',
+    'daemon',
+    'MachineConfigNode',
+    'PoweringOff',
+    'a maintenance has the daemon power the machine off; with who requested it',
+  ),
+  event(
+    'Warning',
+    'daemon',
+    'MachineConfigNode',
+    'InvalidPowerOffRequest',
+    'the annotation shale.dev/power-off is invalid and requests nothing; with the reason',
+  ),
+  event(
     'Warning',
     'daemon',
     'MachineConfigNode',

@@ -129,6 +129,12 @@ export const describedAnnotations = {
     meaning:
       'JSON `{"bootID", "by", "reason", "at"}`: a request to reboot the node (`shale reboot` writes it), which is granted, drained and verified as an update that reboots. It is for the boot that `status.bootID` reports, and requests nothing once the node has booted again',
   },
+  powerOff: {
+    name: 'shale.dev/power-off',
+    on: 'MachineConfigNode',
+    meaning:
+      'JSON `{"bootID", "by", "reason", "leaseHolder", "at"}`: a request to power the machine off (`shale maintenance start --power-off` writes it). The daemon carries it out while `leaseHolder` has the node lease and no update of the node is in progress; it is for the boot that `status.bootID` reports, as `shale.dev/reboot` is',
+  },
   noReboot: {
     name: 'shale.dev/no-reboot',
     on: 'MachineConfig',

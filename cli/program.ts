@@ -111,7 +111,7 @@ const COMMANDS: Commands = {
   reboot: {
     description:
       'Have nodes reboot as an update does: drained, within windows and maxUnavailable, and verified.',
-    load: async () => (await import('./reboot-command.ts')).rebootCommand(),
+    load: async () => (await import('./reboot-command.ts')).rebootNodesCommand(),
   },
   maintenance: {
     description: 'Take a node out of service for maintenance and return it, while holding its lease.',

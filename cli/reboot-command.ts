@@ -33,7 +33,7 @@ Examples:
   shale reboot worker-0 worker-1 --reason 'new BIOS'  both, as many at a time as the pool allows`;
 
 /** `shale reboot`: has nodes reboot as by an update to what they run. */
-export function rebootCommand(): Command {
+export function rebootNodesCommand(): Command {
   const command = new Command('reboot')
     .argument('<node...>')
     .option('--reason <text>', 'reason, shown with the node and in its events', '');

@@ -29,6 +29,8 @@ import type { DaemonObservation } from './steps/step.ts';
 
 const failedTwo = { spec: layered('rendered-2', '2'), failed: sick };
 
+const POWER_OFF = { bootID: 'boot-1', by: 'ann', reason: '', at: '', leaseHolder: 'shale-maintenance/ann' };
+
 describe('decide', () => {
   test.each<[string, DaemonObservation, string]>([
     ['a node that is what it should be', at({}), 'idle'],
@@ -322,6 +324,22 @@ describe('decide', () => {
       'a target that failed is not tried again',
       at({ spec: layered('rendered-2', '2'), failed: sick }),
       'degraded',
+    ],
+    ['a machine that a maintenance powers off', at({ powerOff: POWER_OFF }), 'powerOff'],
+    [
+      'a power-off before a repair and an update',
+      at({ powerOff: POWER_OFF, repair: REPAIR, spec: layered('rendered-2', '2') }),
+      'powerOff',
+    ],
+    [
+      'a power-off of a node that the maintenance has in hand',
+      at({ powerOff: POWER_OFF, spec: layered('rendered-1', '1', { heldBy: 'ann' }) }),
+      'powerOff',
+    ],
+    [
+      'no power-off while an update is under way',
+      at({ powerOff: POWER_OFF, journal: journal('applying') }),
+      'applyAgain',
     ],
     ['a requested reboot waits for its grant', at({ rebootRequested: 'ann asks' }), 'awaitReboot'],
     [

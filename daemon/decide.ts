@@ -42,8 +42,10 @@ const WAITS_WHILE_HELD: ReadonlySet<Step['kind']> = new Set(['prepare', 'arm', '
 function decideFree(observation: DaemonObservation): Step {
   const certificate = dueCertificate(observation);
   if (certificate !== undefined) return { kind: 'applyCertificate', ...certificate };
-  const { armed, journal, repair } = observation;
+  const { armed, journal, repair, powerOff } = observation;
   if (journal !== undefined) return resume(journal, observation) ?? towardsTarget(observation);
+  // Whoever powers it off has it in hand, and what is armed stays as it is then.
+  if (powerOff !== undefined) return { kind: 'powerOff', request: powerOff };
   // First of all: until then any reboot boots what the operator may no longer permit.
   if (armed !== undefined) {
     const target = targetOf(observation.spec);

@@ -33,6 +33,7 @@ import { beIdle } from './steps/idle.ts';
 import { leaveAlone } from './steps/leave-alone.ts';
 import { takeUpLeftOut } from './steps/left-out.ts';
 import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
+import { powerOff } from './steps/power-off.ts';
 import { prepareTarget } from './steps/prepare.ts';
 import { rebootInto, requestReboot } from './steps/reboot.ts';
 import { repair } from './steps/repair.ts';
@@ -363,6 +364,8 @@ async function takeStep(context: StepContext, step: Step, observation: Observati
       return beIdle(context, observation);
     case 'repair':
       return repair(context, step.request, observation);
+    case 'powerOff':
+      return powerOff(context, step.request);
     case 'degraded':
       await publish(context, observation, { kind: 'degraded', why: step.why, reason: step.reason });
       return untilChanged;

@@ -168,5 +168,11 @@ export class NodeChannel {
 /** @returns what people and the operator ask of the node, in one text. */
 function requestsOf({ spec, metadata }: MachineConfigNode): string {
   const own = metadata.annotations ?? {};
-  return JSON.stringify([spec, own[annotations.repair], own[annotations.retry], own[annotations.reboot]]);
+  return JSON.stringify([
+    spec,
+    own[annotations.repair],
+    own[annotations.retry],
+    own[annotations.reboot],
+    own[annotations.powerOff],
+  ]);
 }

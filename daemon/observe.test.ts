@@ -23,7 +23,13 @@ async function node(commandLine?: string, more: Partial<NodeDeployment> = {}) {
   });
   const { ports, journal, memory, signal } = context;
   const look = (repair?: RepairRequest, generation?: number, retry?: RetryRequest) =>
-    observe(ports, journal, { spec, generation, repair, retry, reboot: undefined }, memory, signal);
+    observe(
+      ports,
+      journal,
+      { spec, generation, repair, retry, reboot: undefined, powerOff: undefined },
+      memory,
+      signal,
+    );
   return { root, look };
 }
 

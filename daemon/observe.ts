@@ -1,6 +1,7 @@
 import path from 'node:path';
 import {
   isRetryOf,
+  type PowerOffRequest,
   type RebootRequest,
   type RepairRequest,
   type RetryRequest,
@@ -33,6 +34,7 @@ interface Requested {
   readonly retry: RetryRequest | undefined;
   /** Whether or not the node has rebooted since. */
   readonly reboot: RebootRequest | undefined;
+  readonly powerOff: PowerOffRequest | undefined;
 }
 
 /**
@@ -43,7 +45,7 @@ interface Requested {
 export async function observe(
   { host, backend }: NodePorts,
   journal: Journal,
-  { spec, generation, repair, retry, reboot }: Requested,
+  { spec, generation, repair, retry, reboot, powerOff }: Requested,
   memory: Readonly<Memory>,
   signal: AbortSignal,
 ): Promise<Observation> {
@@ -70,6 +72,7 @@ export async function observe(
     repair: repair?.id === lastRepair?.id ? undefined : repair,
     retry: retry && lastUpdate && isRetryOf(retry, lastUpdate) ? retry : undefined,
     rebootRequested: await rebootRequestedBy(host.root, requests, { bootID, since }),
+    powerOff: powerOff?.bootID === bootID ? powerOff : undefined,
     failed: failureOf(lastUpdate),
     lastUpdate,
     lastRepair,

@@ -35,6 +35,7 @@ function clusterWithFlag(replacedBy?: string) {
   };
   return {
     cluster,
+    client,
     end: () => endMaintenance({ client, node: 'a', leaseNamespace, signal }, { by: 'ops', yes: false }),
   };
 }
@@ -56,4 +57,21 @@ test('the flag that was read is removed, and the lease is released', async () =>
   await end();
   expect(cluster.get(Nodes, 'a')).toMatchObject({ metadata: { annotations: {} }, spec: {} });
   expect(cluster.get(Leases, 'node-a')).toBeUndefined();
+});
+
+test.each<[what: string, ready: 'True' | 'False', yes: boolean, ends: boolean]>([
+  ['is off', 'False', false, false],
+  ['is off, with --yes', 'False', true, true],
+  ['runs again', 'True', false, true],
+])('of a machine that was powered off and %s', async (_, ready, yes, ends) => {
+  const { cluster, client } = clusterWithFlag();
+  const flag = flagText({ reason: 'disk', by: 'ops', uncordon: true, poweredOff: true });
+  const own = { [annotations.plannedMaintenance]: flag, [annotations.poweredOff]: '{"by":"ops"}' };
+  const conditions = [{ type: 'Ready', status: ready, reason: '', message: '', lastTransitionTime: '' }];
+  cluster.put(Nodes, aNode('a', { metadata: { name: 'a', annotations: own }, status: { conditions } }));
+  const end = endMaintenance({ client, node: 'a', leaseNamespace, signal }, { by: 'ops', yes });
+  if (ends) await end;
+  else await expect(end).rejects.toThrow('power it on and run this again, or use --yes');
+  const left = Object.keys((await client.get(Nodes, 'a', { signal })).metadata.annotations ?? {});
+  expect(left).toHaveLength(ends ? 0 : 2);
 });

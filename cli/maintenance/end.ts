@@ -2,6 +2,7 @@ import type { Lease, Node } from '../../api/kubernetes.ts';
 import { annotations } from '../../api/names.ts';
 import { acquireLease, leaseEnd, releaseLease } from '../../cluster/lease.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
+import { isReady } from '../../rollout/pools/node-state.ts';
 import { confirm } from '../command-line/confirm.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
@@ -35,6 +36,11 @@ export async function endMaintenance(
   if (flag === undefined && !isMaintenanceHolder(holderNow)) {
     print(`node ${node}: not in maintenance`);
     return;
+  }
+  if (flag?.poweredOff === true && !isReady(read) && !yes) {
+    throw new CommandError(
+      `node ${node}: it was powered off and is not Ready; power it on and run this again, or use --yes`,
+    );
   }
   if (flag !== undefined && flag.by !== by && flag.by !== '' && !yes) await confirmEnd(access, flag.by);
   const holder = isMaintenanceHolder(holderNow) ? holderNow : maintenanceHolder(flag?.by ?? by);
@@ -71,8 +77,9 @@ function restore(name: string, read: Node, current: Node): object {
         : `node ${name}: another maintenance was started in the meantime; run this again to end that one`,
     );
   }
+  const poweredOff = flagOf(current)?.poweredOff === true ? { [annotations.poweredOff]: null } : {};
   return {
-    metadata: { annotations: { [annotations.plannedMaintenance]: null } },
+    metadata: { annotations: { [annotations.plannedMaintenance]: null, ...poweredOff } },
     ...(flagOf(current)?.uncordon === true ? { spec: { unschedulable: null } } : {}),
   };
 }

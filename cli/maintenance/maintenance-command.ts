@@ -32,6 +32,7 @@ interface StartFlags extends MaintenanceFlags {
   readonly yes?: boolean;
   readonly wait?: boolean;
   readonly drain: boolean;
+  readonly powerOff?: boolean;
   readonly force?: boolean;
   readonly timeout: number;
 }
@@ -40,6 +41,7 @@ const EXAMPLES = `
 Examples:
   shale maintenance start worker-0 --reason 'new disk' --until 2h
   shale maintenance start worker-0 --reason 'new disk' --wait   after its current update has finished
+  shale maintenance start worker-0 --reason 'new disk' --power-off
   shale maintenance end worker-0                                restore its previous state`;
 
 /**
@@ -70,16 +72,26 @@ function startCommand(): Command {
       "wait until the node's update has finished; with --yes, only for an update that has started",
     )
     .option('--no-drain', 'do not drain the node')
+    .option('--power-off', 'power the machine off once it is drained, and wait until it is off')
     .option('--force', 'also evict pods that no controller manages')
     .addOption(timeoutFlag('30m'));
   return withMaintenanceFlags(command).action((node: string, flags: StartFlags) =>
     onCluster(flags, async (client, signal) => {
       const until = untilOf(flags.until);
       const by = await whoAmI(client, signal);
-      const { leaseNamespace, reason, drain, timeout, yes = false, wait = false, force = false } = flags;
+      const {
+        leaseNamespace,
+        reason,
+        drain,
+        timeout,
+        yes = false,
+        wait = false,
+        force = false,
+        powerOff = false,
+      } = flags;
       await startMaintenance(
         { client, node, leaseNamespace, signal },
-        { by, reason, until, yes, wait, drain, force, timeout },
+        { by, reason, until, yes, wait, drain, force, powerOff, timeout },
       );
     }),
   );
@@ -89,7 +101,7 @@ function endCommand(): Command {
   const command = new Command('end')
     .description('Restore a node to its state before the maintenance.')
     .argument('<node>')
-    .option('--yes', 'end a maintenance that somebody else started');
+    .option('--yes', 'end a maintenance that somebody else started, or of a machine that is still off');
   return withMaintenanceFlags(command).action((node: string, flags: MaintenanceFlags & { yes?: boolean }) =>
     onCluster(flags, async (client, signal) => {
       const by = await whoAmI(client, signal);

@@ -82,6 +82,8 @@ const Flag = z.object({
   until: z.string().exactOptional(),
   /** Written by `shale maintenance start` when it cordons the node: whether it was schedulable before. */
   uncordon: z.boolean().exactOptional(),
+  /** Written by `shale maintenance start --power-off`: the end takes the annotation of a powered-off machine away. */
+  poweredOff: z.literal(true).exactOptional(),
 });
 /** The annotation that flags a Node for maintenance. Rollouts skip the node (rollout/pools/node-state.ts). */
 type MaintenanceFlag = z.infer<typeof Flag>;

@@ -19,6 +19,7 @@ import {
   observeNode,
   patchCurrentNode,
 } from './node-access.ts';
+import { daemonOn, powerOffNode } from './power-off.ts';
 
 interface StartRequest {
   readonly by: string;
@@ -30,6 +31,8 @@ interface StartRequest {
   /** Wait for the node's update to end. */
   readonly wait: boolean;
   readonly drain: boolean;
+  /** Power the machine off once it is drained. */
+  readonly powerOff: boolean;
   /** Also evict pods that no controller manages. */
   readonly force: boolean;
   /** ms for the wait and the drain together. */
@@ -48,6 +51,7 @@ const LOOK_AGAIN_MS = 2_000;
 export async function startMaintenance(access: NodeAccess, request: StartRequest): Promise<void> {
   const deadline = performance.now() + request.timeout;
   const holder = maintenanceHolder(request.by);
+  if (request.powerOff) await daemonOn(access);
   // With both flags the rollout skips the node from now on, and the command waits only for an update that has started.
   if (request.yes && request.wait) await flag(access, request);
   await untilFree(access, request, holder, deadline);
@@ -56,6 +60,9 @@ export async function startMaintenance(access: NodeAccess, request: StartRequest
   await cordon(access);
   print(`node ${access.node}: in maintenance until ${new Date(request.until).toISOString()}, and cordoned`);
   if (request.drain) await drain(access, request, deadline);
+  if (request.powerOff) return powerOffNode(access, { ...request, holder, deadline });
+  if (request.drain)
+    print(`node ${access.node}: drained; when you are done, run: shale maintenance end ${access.node}`);
 }
 
 async function untilFree(
@@ -107,12 +114,12 @@ async function acceptedBy(
 /** Keeps what an earlier start recorded about the cordon. */
 async function flag(access: NodeAccess, { by, reason, until }: StartRequest): Promise<void> {
   await patchCurrentNode(access, (node) => {
-    const uncordon = flagOf(node)?.uncordon;
+    const { uncordon, poweredOff } = flagOf(node) ?? {};
     const text = flagText({
       reason,
       by,
       until: new Date(until).toISOString(),
-      ...present({ uncordon }),
+      ...present({ uncordon, poweredOff }),
     });
     return { metadata: { annotations: { [annotations.plannedMaintenance]: text } } };
   });
@@ -178,5 +185,4 @@ async function drain(access: NodeAccess, request: StartRequest, deadline: number
   } finally {
     line.end();
   }
-  print(`node ${access.node}: drained; when you are done, run: shale maintenance end ${access.node}`);
 }

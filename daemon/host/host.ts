@@ -29,6 +29,8 @@ export interface Host {
    * reboot's SIGTERM soon after. @throws when the request is refused.
    */
   reboot(reason: string, signal: AbortSignal): Promise<void>;
+  /** Asks for a power-off; otherwise as reboot. @throws when the request is refused. */
+  powerOff(reason: string, signal: AbortSignal): Promise<void>;
   /**
    * As reboot, but of the userspace alone, into the root that was prepared for it (OsBackend.prepareSoftReboot).
    *

@@ -72,6 +72,9 @@ export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
     reboot: async (reason, signal) => {
       await run(rebootCommand(reason), { timeoutMs: REBOOT_TIMEOUT_MS, signal });
     },
+    powerOff: async (reason, signal) => {
+      await run(powerOffCommand(reason), { timeoutMs: REBOOT_TIMEOUT_MS, signal });
+    },
     rebootSoftly: async (reason, signal) => {
       if ((await userspace()).softReboots === undefined) {
         throw new SoftRebootUnknownError(
@@ -116,6 +119,11 @@ function onceOf<T>(ask: () => Promise<T>): () => Promise<T> {
  */
 export function rebootCommand(reason: string): readonly [string, ...string[]] {
   return ['env', 'SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1', 'systemctl', 'reboot', ...howAndWhy(reason)];
+}
+
+/** systemctl(1), as rebootCommand. */
+function powerOffCommand(reason: string): readonly [string, ...string[]] {
+  return ['systemctl', 'poweroff', ...howAndWhy(reason)];
 }
 
 /** @returns systemctl(1)'s request for a reboot of the userspace alone. */

@@ -81,7 +81,7 @@ export async function otherHolder(
  *   operator alone checks them.
  * @throws ApiError
  */
-async function leaseObstacle(context: LeaseContext, holder: string): Promise<string | undefined> {
+export async function leaseObstacle(context: LeaseContext, holder: string): Promise<string | undefined> {
   const lease = await findLease(context);
   if (lease === 'unreadable') return undefined;
   const current = lease?.spec?.holderIdentity ?? '';

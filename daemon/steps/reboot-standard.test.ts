@@ -193,6 +193,7 @@ describe('a reboot in standard mode', () => {
       repair: undefined,
       retry: undefined,
       reboot: undefined,
+      powerOff: undefined,
     };
     const observed = await observe(ports, journal, requested, memory, signal);
     const update = into(withFile('rendered-3', 'newer'), { config: 'rendered-3' });

@@ -6,7 +6,7 @@ import { type Requests, requestsOf } from './requests.ts';
 
 const AT = '2026-01-01T00:00:00Z';
 const repair = { id: 'r-1', by: 'ann', at: AT };
-const NONE = { repair: undefined, retry: undefined, reboot: undefined };
+const NONE = { repair: undefined, retry: undefined, reboot: undefined, powerOff: undefined };
 const reboot = { bootID: 'boot-1', by: 'ann', reason: 'new kernel arguments', at: AT };
 const retry = { config: 'rendered-2', failedAt: '2026-01-01T00:01:00.000Z', by: 'ann', at: AT };
 
@@ -45,6 +45,7 @@ describe.each<[keyof Requests, object, string[]]>([
       '{"config":"rendered-2","failedAt":"x","image":"r.io/os:latest"}',
     ],
   ],
+  ['powerOff', { ...reboot, leaseHolder: 'shale-maintenance/ann' }, ['now', '{"bootID":"boot-1"}']],
   ['reboot', reboot, ['now', '{"by":"ann"}', '{"bootID":""}']],
 ])('the annotation of a %s', (kind, request, invalid) => {
   const annotation = annotations[kind];

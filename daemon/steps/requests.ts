@@ -1,4 +1,6 @@
 import {
+  type PowerOffRequest,
+  parsePowerOff,
   parseReboot,
   parseRepair,
   parseRetry,
@@ -16,6 +18,7 @@ export interface Requests {
   readonly repair: RepairRequest | undefined;
   readonly retry: RetryRequest | undefined;
   readonly reboot: RebootRequest | undefined;
+  readonly powerOff: PowerOffRequest | undefined;
 }
 
 /**
@@ -39,6 +42,12 @@ export function requestsOf(context: StepContext): Requests {
       parse: parseReboot,
       invalid: 'InvalidRebootRequest',
       expected: 'JSON {"bootID", "by", "reason", "at"} as shale reboot writes it; nothing is rebooted',
+    }),
+    powerOff: requestIn(context, annotations.powerOff, {
+      parse: parsePowerOff,
+      invalid: 'InvalidPowerOffRequest',
+      expected:
+        'JSON {"bootID", "by", "reason", "leaseHolder", "at"} as shale maintenance start writes it; nothing is powered off',
     }),
   };
 }

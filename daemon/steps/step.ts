@@ -1,4 +1,9 @@
-import type { RepairRecord, RepairRequest, RetryRequest } from '../../api/annotation-requests.ts';
+import type {
+  PowerOffRequest,
+  RepairRecord,
+  RepairRequest,
+  RetryRequest,
+} from '../../api/annotation-requests.ts';
 import type { FailureReason, MachineConfigNodeSpec, UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName, CertificateVersions } from '../../api/node-certificates.ts';
 import type { ArmedBoot } from '../armed/armed-boot.ts';
@@ -39,6 +44,8 @@ export interface DaemonObservation {
   readonly retry: RetryRequest | undefined;
   /** Why the node is to reboot although it runs its target; undefined where nothing requests it. */
   readonly rebootRequested: string | undefined;
+  /** A maintenance requests that the machine is powered off. */
+  readonly powerOff: PowerOffRequest | undefined;
   /** The last update to this target failed, and why; the node waits for another target, or for a request to retry. */
   readonly failed:
     | {
@@ -55,6 +62,8 @@ export type Level = 'Live' | 'Disrupt';
 export type Step =
   /** Put back what was changed by hand, as an admin requests. */
   | { readonly kind: 'repair'; readonly request: RepairRequest }
+  /** Power the machine off, as a maintenance requests. */
+  | { readonly kind: 'powerOff'; readonly request: PowerOffRequest }
   /** Certificates belong to no update: at any time, in any mode, also while one is under way. */
   | { readonly kind: 'applyCertificate'; readonly name: CertificateName; readonly version: string }
   /** Goes on with the update that a crash or a reboot interrupted. */

@@ -216,9 +216,14 @@ describe('rendered configs', () => {
   });
 });
 
-test('a repair and a retry are requested by neither builder nor daemon', async () => {
+test('a repair, a retry, a reboot and a power-off are requested by neither builder nor daemon', async () => {
   const nodes = `${MCO}/machineconfignodes`;
-  const texts = { 'shale.dev/repair': '{"id":"stolen"}', 'shale.dev/retry': '{"config":"stolen"}' };
+  const texts = {
+    'shale.dev/repair': '{"id":"stolen"}',
+    'shale.dev/retry': '{"config":"stolen"}',
+    'shale.dev/reboot': '{"bootID":"stolen"}',
+    'shale.dev/power-off': '{"bootID":"stolen","leaseHolder":"stolen"}',
+  };
   const asking = { metadata: { annotations: texts } };
   for (const name of ['worker-0', 'worker-1']) {
     const object = {

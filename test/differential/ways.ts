@@ -188,6 +188,7 @@ const HOST = (root: string): LiveApply['host'] => ({
   bootID: async () => 'boot',
   softBootSince: async () => undefined,
   kernelCommandLine: async () => undefined,
+  powerOff: async () => undefined,
   bootSettled: async () => undefined,
   reboot: async () => undefined,
   rebootSoftly: async () => undefined,

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import {
   parseDeadline,
+  parsePowerOff,
   parseReboot,
   parseRepair,
   parseRetry,
@@ -29,6 +30,11 @@ test.each<[what: string, record: object, read: (text: string) => unknown]>([
   ['a request to repair a node', { id: '1', by: 'ann', at: TIME }, parseRepair],
   ['a request to retry an update', { config: 'rendered-1', failedAt: TIME, by: 'ann', at: TIME }, parseRetry],
   ['a request to reboot a node', { bootID: '1', by: 'ann', reason: 'disk', at: TIME }, parseReboot],
+  [
+    'a request to power a machine off',
+    { bootID: '1', by: 'ann', reason: 'disk', at: TIME, leaseHolder: 'ann' },
+    parsePowerOff,
+  ],
   [
     'a request to roll a pool back',
     { config: 'rendered-1', by: 'ann', reason: '', at: TIME, from: { config: 'rendered-2', layered: true } },

@@ -1,6 +1,9 @@
+import { access, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { type ApiServer, startApiServer } from '@shale/apiserver/start.ts';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
@@ -85,6 +88,43 @@ test('a machine that does not come up is reported on its Node and switched on ag
   const { status } = node;
   expect(machinesThatDidNotBoot([node])).toEqual([]);
   expect(status).toMatchObject({ conditions: isReady('True'), nodeInfo: { kubeletVersion: 'v1.34.7' } });
+  stop.abort();
+  await running;
+});
+
+test('a machine that is powered off stays off until its power button is pressed', async () => {
+  const directory = await mkdtemp(path.join(tmpdir(), 'shale-machine-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  let boots = 0;
+  const boot = async (): Promise<BootedMachine> => {
+    boots += 1;
+    const down = boots === 1 ? Promise.resolve('off' as const) : new Promise<never>(() => undefined);
+    return { bootID: `boot-${boots}`, down, kill: async () => undefined };
+  };
+  const changed = [
+    Promise.withResolvers<void>(),
+    Promise.withResolvers<void>(),
+    Promise.withResolvers<void>(),
+  ];
+  let changes = 0;
+  const stop = new AbortController();
+  const machines = createMachines({
+    client,
+    kind: { ...directoryNodes(), boot },
+    machines: [{ name, directory }],
+    killProcesses: async () => undefined,
+    onChange: () => changed[changes++]?.resolve(),
+    kubeletVersion: 'v1',
+    log: pino({ level: 'silent' }),
+    signal: stop.signal,
+  });
+  const running = machines.run();
+  await changed[1]?.promise;
+  expect([machines.isUp(name), boots]).toEqual([false, 1]);
+  await writeFile(path.join(directory, 'power-on'), '');
+  await changed[2]?.promise;
+  expect([machines.isUp(name), boots]).toEqual([true, 2]);
+  await expect(access(path.join(directory, 'power-on'))).rejects.toThrow('ENOENT');
   stop.abort();
   await running;
 });

@@ -1,3 +1,6 @@
+import { watch } from 'node:fs';
+import { access, rm } from 'node:fs/promises';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { errorMessage } from '../../api/error-message.ts';
@@ -7,7 +10,7 @@ import { type ApiClient, isAlreadyExists, isNotFound } from '../../cluster/api-c
 import { updateStatus } from '../../cluster/update-object.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import { nodeObjects } from './cluster-objects.ts';
-import type { BootedMachine, InstalledNode, NodeKind } from './node-kind.ts';
+import type { BootedMachine, InstalledNode, MachineEnd, NodeKind } from './node-kind.ts';
 
 export interface MachinesOptions {
   readonly client: ApiClient;
@@ -82,12 +85,12 @@ export function createMachines(options: MachinesOptions): Machines {
     return booted;
   }
 
-  async function goDown({ name }: InstalledNode): Promise<void> {
-    log.info({ node: name }, 'machine reboots');
+  async function goDown({ name }: InstalledNode, end: MachineEnd): Promise<void> {
+    log.info({ node: name }, end === 'off' ? 'machine is switched off' : 'machine reboots');
     up.delete(name);
     await options.killProcesses(name);
     options.onChange();
-    await report(name, { type: 'rebooting' });
+    await report(name, { type: end });
   }
 
   async function keepUp(machine: InstalledNode): Promise<void> {
@@ -95,8 +98,9 @@ export function createMachines(options: MachinesOptions): Machines {
     while (!signal.aborted) {
       const booted = await switchOn(machine);
       try {
-        await Promise.race([booted.down, aborted]);
-        if (!signal.aborted) await goDown(machine);
+        const end = (await Promise.race([booted.down, aborted])) ?? 'rebooting';
+        if (!signal.aborted) await goDown(machine, end);
+        if (end === 'off') await untilSwitchedOn(machine.directory, signal);
       } finally {
         await booted.kill();
       }
@@ -118,6 +122,25 @@ function untilAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
+/**
+ * The power button of a machine that was switched off: the file `power-on` in its directory, which is taken away.
+ *
+ * @returns once it is there, or the signal is aborted.
+ */
+async function untilSwitchedOn(directory: string, signal: AbortSignal): Promise<void> {
+  const button = path.join(directory, 'power-on');
+  const { promise: pressed, resolve } = Promise.withResolvers<void>();
+  const look = () => access(button).then(resolve, () => undefined);
+  const watcher = watch(directory, () => void look());
+  try {
+    await look();
+    await Promise.race([pressed, untilAborted(signal)]);
+    await rm(button, { force: true });
+  } finally {
+    watcher.close();
+  }
+}
+
 /** Of the condition Ready. */
 const DID_NOT_BOOT = 'MachineDidNotBoot';
 
@@ -127,7 +150,7 @@ const MOST_TRIES = 5;
 /** What a Node reports of its machine. */
 export type MachineState =
   | { readonly type: 'up'; readonly bootID?: string }
-  | { readonly type: 'rebooting' }
+  | { readonly type: MachineEnd }
   | { readonly type: 'did not boot'; readonly why: string };
 
 /**
@@ -210,6 +233,8 @@ function readyReason(state: MachineState): { readonly reason: string; readonly m
       return { reason: 'KubeletReady', message: 'the sandbox machine is up' };
     case 'rebooting':
       return { reason: 'KubeletNotReady', message: 'the sandbox machine is rebooting' };
+    case 'off':
+      return { reason: 'KubeletNotReady', message: 'the sandbox machine is switched off' };
     case 'did not boot':
       return { reason: DID_NOT_BOOT, message: `the sandbox machine did not come up: ${state.why}` };
   }

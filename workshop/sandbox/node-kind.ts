@@ -5,11 +5,13 @@ export const NODE_KINDS = ['directory', 'systemd'] as const;
 /** The kinds of nodes: directories, in which no process runs, or machines with systemd. */
 export type NodeKindName = (typeof NODE_KINDS)[number];
 
+export type MachineEnd = 'rebooting' | 'off';
+
 /** A node from one boot to its end. */
 export interface BootedMachine {
   readonly bootID: string;
-  /** Resolves when it goes down to boot again. */
-  readonly down: Promise<void>;
+  /** Resolves when it goes down, with whether it boots again by itself. */
+  readonly down: Promise<MachineEnd>;
   /** Power off without notice. */
   kill(): Promise<void>;
 }

@@ -101,7 +101,8 @@ describe('what an admin reads of them', () => {
   ];
   const what =
     'Kernel arguments differ from rendered-1: a="b c" is missing; n is no longer in the bootloader entry, so the next boot lacks it; r is in the bootloader entry, but the kernel was started without it; x=1 was added by Shale, but the config does not name it';
-  const updates = 'An update that reboots the node also sets them; /run/machine-config-daemon-force does not';
+  const updates =
+    'shale reboot alone sets them, too, as does an update that reboots the node; /run/machine-config-daemon-force does not';
 
   test.each([
     [
@@ -118,19 +119,31 @@ describe('what an admin reads of them', () => {
     ],
   ] as const)('on a host of %s', (tool, commands) => {
     expect(formatKernelArgumentDrifts(all, 'rendered-1', { name: tool })).toBe(
-      `${what}. ${commands}. Drain and reboot the node. ${updates}`,
+      `${what}. ${commands}. Run shale reboot for the node. ${updates}`,
     );
   });
 
   test.each([
-    ['ostree', 'missing', 'Run ostree admin kargs edit-in-place --append-if-missing=n on the node. Drain'],
-    ['ostree', 'notInEntry', 'Run ostree admin kargs edit-in-place --append-if-missing=n on the node. An'],
-    ['ostree', 'notRunning', 'started without it. Drain'],
-    ['ostree', 'left', "Remove n from the booted deployment's options in /boot/loader/entries. Drain"],
-    ['rpm-ostree', 'missing', 'Run rpm-ostree kargs --append-if-missing=n on the node. Drain'],
-    ['rpm-ostree', 'notInEntry', 'Run rpm-ostree kargs --append-if-missing=n on the node. Drain'],
-    ['rpm-ostree', 'notRunning', 'started without it. Drain'],
-    ['rpm-ostree', 'left', 'Run rpm-ostree kargs --delete-if-present=n on the node. Drain'],
+    [
+      'ostree',
+      'missing',
+      'Run ostree admin kargs edit-in-place --append-if-missing=n on the node. Run shale reboot',
+    ],
+    [
+      'ostree',
+      'notInEntry',
+      'Run ostree admin kargs edit-in-place --append-if-missing=n on the node. shale reboot',
+    ],
+    ['ostree', 'notRunning', 'started without it. Run shale reboot'],
+    [
+      'ostree',
+      'left',
+      "Remove n from the booted deployment's options in /boot/loader/entries. Run shale reboot",
+    ],
+    ['rpm-ostree', 'missing', 'Run rpm-ostree kargs --append-if-missing=n on the node. Run shale reboot'],
+    ['rpm-ostree', 'notInEntry', 'Run rpm-ostree kargs --append-if-missing=n on the node. Run shale reboot'],
+    ['rpm-ostree', 'notRunning', 'started without it. Run shale reboot'],
+    ['rpm-ostree', 'left', 'Run rpm-ostree kargs --delete-if-present=n on the node. Run shale reboot'],
   ] as const)('on a host of %s, of one that is %s', (tool, kind, expected) => {
     expect(formatKernelArgumentDrifts([drift('n', kind)], 'rendered-1', { name: tool })).toContain(expected);
   });

@@ -120,7 +120,7 @@ export function formatKernelArgumentDrifts(
   return [
     `Kernel arguments differ from ${config}: ${named.join('; ')}${more}`,
     ...remedies(shown, tool),
-    `An update that reboots the node also sets them; ${nodePaths.forceFile} does not`,
+    `shale reboot alone sets them, too, as does an update that reboots the node; ${nodePaths.forceFile} does not`,
   ].join('. ');
 }
 
@@ -129,7 +129,7 @@ function remedies(drifts: readonly KernelArgumentDrift[], tool: ArgumentTool): r
   const remove = drifts.filter(({ what }) => what === 'left').map(argumentOf);
   const edits = editsWith(tool)(add, remove);
   const isNextBootOnly = tool.name !== 'rpm-ostree' && drifts.every(({ what }) => what === 'notInEntry');
-  return [...edits, ...(isNextBootOnly ? [] : ['Drain and reboot the node'])];
+  return [...edits, ...(isNextBootOnly ? [] : ['Run shale reboot for the node'])];
 }
 
 function argumentOf({ argument }: KernelArgumentDrift): string {

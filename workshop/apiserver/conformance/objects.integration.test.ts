@@ -310,6 +310,33 @@ describe('delete', () => {
     expect((await api.call('GET', `${configMaps}/${name}`)).status).toBe(status);
   });
 
+  test.each<[string, object, string]>([
+    [
+      'both ways to orphan',
+      { propagationPolicy: 'Orphan', orphanDependents: true },
+      'orphanDependents and deletionPropagation cannot be both set',
+    ],
+    ['an unknown policy', { propagationPolicy: 'Later' }, 'propagationPolicy: Unsupported value: "Later"'],
+    ['an unknown dry run', { dryRun: ['Some'] }, 'dryRun: Unsupported value: '],
+  ])('with %s is refused, and deletes nothing', async (_, options, why) => {
+    const name = uniqueName('options');
+    await api.call('POST', configMaps, configMap(name));
+    const body = { apiVersion: 'v1', kind: 'DeleteOptions', ...options };
+    const refused = await api.call('DELETE', `${configMaps}/${name}`, body);
+    expect(refused.status).toBe(422);
+    expect(JSON.stringify(refused.body)).toContain(JSON.stringify(why).slice(1, -1));
+    expect((await api.call('GET', `${configMaps}/${name}`)).status).toBe(200);
+  });
+
+  test.each([
+    ['POST', 'dryRun=Some', 'dryRun: Unsupported value'],
+    ['POST', 'fieldValidation=Loose', 'fieldValidation: Unsupported value: \\"Loose\\"'],
+  ])('%s with %s is refused', async (verb, query, why) => {
+    const refused = await api.call(verb, `${configMaps}?${query}`, configMap(uniqueName('options')));
+    expect(refused.status).toBe(422);
+    expect(JSON.stringify(refused.body)).toContain(why);
+  });
+
   test('of a collection with dryRun keeps it', async () => {
     const label = uniqueName('label');
     const metadata = { name: uniqueName('collection'), labels: { [label]: 'yes' } };

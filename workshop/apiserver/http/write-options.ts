@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { dryRunProblems, notSupported } from '../objects/delete-object.ts';
 import { requiredField } from '../resources/strategies.ts';
 import { type Cause, invalid } from '../status.ts';
 import { mediaTypeOf } from './exchange.ts';
@@ -39,7 +40,18 @@ function optionProblems(request: IncomingMessage, query: URLSearchParams, manage
       ? [{ ...force, message: 'Forbidden: may not be specified for non-apply patch' }]
       : []),
     ...managerProblems(manager),
+    ...dryRunProblems(query.getAll('dryRun')),
+    ...validationProblems(query.get('fieldValidation') ?? ''),
   ];
+}
+
+const VALIDATIONS: readonly string[] = ['Ignore', 'Warn', 'Strict'];
+
+/** apimachinery, ValidateFieldValidation. */
+function validationProblems(given: string): readonly Cause[] {
+  return given === '' || VALIDATIONS.includes(given)
+    ? []
+    : [notSupported('fieldValidation', given, ['', ...VALIDATIONS])];
 }
 
 function managerProblems(manager: string): readonly Cause[] {

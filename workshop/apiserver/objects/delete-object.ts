@@ -1,6 +1,6 @@
 import { type JsonObject, stringAt, stringsAt } from '../json.ts';
 import { bucketOf, type Resource } from '../resources/resource.ts';
-import { badRequest, conflict } from '../status.ts';
+import { type Cause, conflict, invalid } from '../status.ts';
 import { keyOf } from '../store/store.ts';
 import { type Metadata, type StoredObject, timestamp } from '../stored-object.ts';
 import type { ObjectContext, Writer } from './object-metadata.ts';
@@ -28,7 +28,7 @@ export const ORPHAN = 'orphan';
  * Reads DeleteOptions from a body, and only where there is none from the query (endpoints/handlers/delete.go,
  * DeleteResource).
  *
- * @throws StatusError 400 for an unknown value of dryRun.
+ * @throws StatusError 422 for options that no deletion can have (apimachinery, ValidateDeleteOptions).
  */
 export function parseDeleteOptions(body: JsonObject, query: URLSearchParams): DeleteOptions {
   const options = Object.keys(body).length > 0 ? body : optionsIn(query);
@@ -36,7 +36,9 @@ export function parseDeleteOptions(body: JsonObject, query: URLSearchParams): De
   const grace = options['gracePeriodSeconds'];
   const uid = stringAt(options, 'preconditions', 'uid');
   const resourceVersion = stringAt(options, 'preconditions', 'resourceVersion');
-  const orphan = options['orphanDependents'] === true || policy === 'Orphan';
+  const orphanDependents = options['orphanDependents'];
+  refuseOptions(policy, orphanDependents, stringsAt(options, 'dryRun'));
+  const orphan = orphanDependents === true || policy === 'Orphan';
   const foreground = policy === 'Foreground';
   return {
     propagation: (orphan && 'Orphan') || (foreground && 'Foreground') || 'Background',
@@ -47,24 +49,55 @@ export function parseDeleteOptions(body: JsonObject, query: URLSearchParams): De
   };
 }
 
+const POLICIES: readonly string[] = ['Foreground', 'Background', 'Orphan'];
+
+function refuseOptions(policy: string | undefined, orphan: unknown, dryRun: readonly string[]): void {
+  const field = 'propagationPolicy';
+  const problems: readonly Cause[] = [
+    ...(policy !== undefined && orphan !== undefined && orphan !== null
+      ? [
+          {
+            reason: 'FieldValueInvalid',
+            field,
+            message: `Invalid value: "${policy}": orphanDependents and deletionPropagation cannot be both set`,
+          },
+        ]
+      : []),
+    ...(policy === undefined || POLICIES.includes(policy)
+      ? []
+      : [notSupported(field, policy, [...POLICIES, 'nil'])]),
+    ...dryRunProblems(dryRun),
+  ];
+  if (problems.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'DeleteOptions' }, '', problems);
+}
+
 function optionsIn(query: URLSearchParams): JsonObject {
   const [policy, grace] = [query.get('propagationPolicy'), query.get('gracePeriodSeconds')];
+  const orphan = query.get('orphanDependents');
   return {
+    ...(orphan === null ? {} : { orphanDependents: orphan === 'true' }),
     ...(policy === null ? {} : { propagationPolicy: policy }),
     ...(grace === null ? {} : { gracePeriodSeconds: Number(grace) }),
     dryRun: query.getAll('dryRun'),
   };
 }
 
-/** @param values of dryRun, in a query or in options. @throws StatusError 400 for any but All. */
+/** @param values of dryRun, in a query or in options, that are valid. */
 export function isDryRun(values: readonly string[]): boolean {
+  return values.some((value) => value !== '');
+}
+
+/** @param values of dryRun. @returns what is wrong with them (apimachinery, ValidateDryRun). */
+export function dryRunProblems(values: readonly string[]): readonly Cause[] {
   const given = values.filter((value) => value !== '');
-  if (given.some((value) => value !== 'All')) {
-    throw badRequest(
-      `dryRun: Unsupported value: ${JSON.stringify(given.join(','))}: supported values: "All"`,
-    );
-  }
-  return given.length > 0;
+  return given.every((value) => value === 'All') ? [] : [notSupported('dryRun', given.join(','), ['All'])];
+}
+
+/** @returns the cause for a value that is not one of a set (apimachinery, field.NotSupported). */
+export function notSupported(field: string, value: string, supported: readonly string[]): Cause {
+  const list = supported.map((each) => JSON.stringify(each)).join(', ');
+  const message = `Unsupported value: ${JSON.stringify(value)}: supported values: ${list}`;
+  return { reason: 'FieldValueNotSupported', field, message };
 }
 
 /**

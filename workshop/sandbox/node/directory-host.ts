@@ -69,11 +69,17 @@ export function directoryHost(layout: DirectoryNodeLayout): Host {
     bootSettled: async () => undefined,
     unlockUsr: async () => undefined,
     reboot: (reason, signal) => requestReboot(layout, { reason, softly: false }, signal),
+    powerOff: (reason, signal) => requestReboot(layout, { reason, softly: false, off: true }, signal),
     rebootSoftly: (reason, signal) => requestReboot(layout, { reason, softly: true }, signal),
   };
 }
 
-const RequestSchema = z.object({ reason: z.string(), softly: z.boolean() });
+const RequestSchema = z.object({
+  reason: z.string(),
+  softly: z.boolean(),
+  /** The machine stays off. */
+  off: z.literal(true).exactOptional(),
+});
 
 /** What a directory node's daemon asks who boots it for. */
 export type RebootRequest = z.infer<typeof RequestSchema>;

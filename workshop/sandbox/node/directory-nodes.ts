@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { execa } from 'execa';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
-import type { NodeKind } from '../node-kind.ts';
+import type { MachineEnd, NodeKind } from '../node-kind.ts';
 import { pushImage } from '../registry.ts';
 import { bootNode, untilRebootRequested } from './boot.ts';
 import { createNodes } from './create.ts';
@@ -30,7 +30,9 @@ export function directoryNodes(): NodeKind {
     },
     async boot(directory, signal) {
       const { bootID } = await bootNode(directory);
-      const down = untilRebootRequested(directory, signal).then(() => undefined);
+      const down = untilRebootRequested(directory, signal).then(
+        (request): MachineEnd => (request?.off === true ? 'off' : 'rebooting'),
+      );
       return { bootID, down, kill: async () => undefined };
     },
     daemonHost: async (directory) => ({

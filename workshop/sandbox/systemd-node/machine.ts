@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { hostNamespaces } from '../../../daemon/host/systemd-host.ts';
 import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../../daemon/os/os-command.ts';
 import { directoryNodeLayout } from '../node/directory-host.ts';
+import type { MachineEnd } from '../node-kind.ts';
 
 const BOOT_TIMEOUT_MS = 60_000;
 const SHUTDOWN_TIMEOUT_MS = 60_000;
@@ -58,8 +59,6 @@ export interface MachineOptions {
   readonly bootMs?: number;
   readonly signal: AbortSignal;
 }
-
-export type MachineEnd = 'rebooting' | 'off';
 
 /** A machine ended before its systemd had started what it starts at boot: a unit may ask for a reboot before that. */
 export class MachineEnded extends Error {

@@ -39,8 +39,7 @@ export function systemdNodes(cacheDirectory: string): NodeKind {
     async boot(directory, signal) {
       // Its images come from where its daemon says.
       const { machine } = await bootSystemdNode(directory, memorySource(new Map()), signal);
-      const down = machine.off.then(() => undefined);
-      return { bootID: await machine.bootID(), down, kill: machine.kill };
+      return { bootID: await machine.bootID(), down: machine.off, kill: machine.kill };
     },
     daemonHost: async (directory) => {
       const { leader } = await readMachineRecord(directory);

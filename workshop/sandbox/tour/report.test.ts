@@ -37,8 +37,9 @@ test('the report is a table of nodes, one of steps, and a sum', () => {
     [
       'What each node did:',
       '',
-      'step  node      pool    mode     config             image       actions                   why               seconds',
-      '1     worker-0  worker  Layered  worker-0123456789  0123456789  Restart(chronyd.service)  /etc/chrony.conf  0.5',
+      'step  node      pool    mode     config           image     seconds  actions and why',
+      '1     worker-0  worker  Layered  worker-01234567  01234567  0.5      Restart(chronyd.service):',
+      '                                                                     /etc/chrony.conf',
       '',
       'Steps:',
       '',
@@ -50,6 +51,23 @@ test('the report is a table of nodes, one of steps, and a sum', () => {
     ].join('\n'),
   );
   expect(isSuccess(report)).toBe(false);
+});
+
+test('no line is wider than a hundred columns, whatever a step is called and a node did', () => {
+  const title =
+    'Disable layering: nodes return to the stock image, and everything that layering created is deleted';
+  const steps = report.steps.map((step) => ({
+    ...step,
+    title,
+    rows: step.rows.map((row) => ({ ...row, why: 'the difference between the rendered configs '.repeat(4) })),
+  }));
+  const lines = formatReport({ ...report, steps }).split('\n');
+  const tables = lines.slice(
+    0,
+    lines.lastIndexOf(''),
+  );
+  expect(tables.filter((line) => line.length > 100 && !line.includes('steps passed'))).toEqual([]);
+  expect(tables.join(' ').replaceAll(/ +/g, ' ')).toContain(title);
 });
 
 test('a failed step reports why, with the logs that show it', () => {

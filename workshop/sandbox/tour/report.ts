@@ -76,10 +76,11 @@ function digestPart(image: string): string {
   return image.slice(image.indexOf('@') + 1);
 }
 
-const HEADINGS = ['step', 'node', 'pool', 'mode', 'config', 'image', 'actions', 'why', 'seconds'] as const;
+const HEADINGS = ['step', 'node', 'pool', 'mode', 'config', 'image', 'seconds', 'actions and why'] as const;
+/** Of a terminal that is not narrow; wider lines would be broken anywhere. */
+const COLUMNS = 100;
 /** Characters of a hash that distinguish it from others, as people copy them. */
-const SHORT_HASH = 10;
-const LONGEST_WHY = 60;
+const SHORT_HASH = 8;
 
 /** @returns the tour's end: what each node did and why, how long each step took, and how much memory it took. */
 export function formatReport(report: TourReport): string {
@@ -104,9 +105,8 @@ function cellsOf(step: number, row: NodeRow): readonly string[] {
     row.mode,
     shortConfig(row.config),
     row.imageDigest === '' ? 'stock' : row.imageDigest.replace('sha256:', '').slice(0, SHORT_HASH),
-    row.actions,
-    row.why.length > LONGEST_WHY ? `${row.why.slice(0, LONGEST_WHY - 1)}…` : row.why,
     row.seconds.toFixed(1),
+    row.why === '' ? row.actions : `${row.actions}: ${row.why}`,
   ];
 }
 
@@ -137,14 +137,29 @@ function failureLines({ number, failure }: StepReport): readonly string[] {
   return [`Step ${number}: ${failure.message}`, ...logs, ''];
 }
 
+/** The last column is text, which continues on the next line where it is too long. */
 function tableLines(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
+  const [head = []] = rows;
+  const widths = head
+    .slice(0, -1)
+    .map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const indent = widths.reduce((sum, width) => sum + width + 2, 0);
+  return rows.flatMap((row) => {
+    const cells = widths.map((width, column) => (row[column] ?? '').padEnd(width + 2)).join('');
+    const [first = '', ...others] = linesOf(row.at(-1) ?? '', COLUMNS - indent);
+    return [`${cells}${first}`.trimEnd(), ...others.map((line) => `${' '.repeat(indent)}${line}`)];
+  });
+}
+
+/** @returns the text in lines of that width, broken between words; a longer word has a line of its own. */
+function linesOf(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
 }
 
 /** Collects what nodes did, update by update. */
