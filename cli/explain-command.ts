@@ -3,7 +3,6 @@ import { type ChangeId, changeOf } from '../api/change-id.ts';
 import { type DisruptionCause, formatActions, formatAsked } from '../api/disruption-action.ts';
 import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import type { UpdatePlan, UpdateRecord } from '../api/machine-config-node.ts';
-import { present } from '../api/present.ts';
 import { configsWith } from '../machineconfig/owners.ts';
 import { nodeView } from '../view/node-view.ts';
 import { disputeOn, type ObservedCluster } from '../view/observed-cluster.ts';
@@ -49,14 +48,14 @@ export function explainCommand(): Command {
 interface NodeExplanation {
   readonly node: string;
   readonly pool: string;
-  readonly mode?: 'Standard' | 'Layered';
+  readonly mode?: 'Standard' | 'Layered' | undefined;
   /** The rendered config that it runs; absent until the daemon reports it. */
-  readonly config?: string;
-  readonly image?: string;
+  readonly config?: string | undefined;
+  readonly image?: string | undefined;
   /** Why it is in no pool, `pool` being the one that it was in last. */
-  readonly dispute?: string;
+  readonly dispute?: string | undefined;
   /** Which MachineConfigs of the pool are undone unless somebody confirms them, as text. */
-  readonly tried?: string;
+  readonly tried?: string | undefined;
   readonly last?: ExplainedUpdate & {
     readonly result: UpdateRecord['result'];
     readonly startedAt: string;
@@ -65,12 +64,12 @@ interface NodeExplanation {
     readonly rebooted: boolean;
     /** Present when it was a soft reboot, which keeps the kernel. */
     readonly softly?: true;
-    readonly message?: string;
+    readonly message?: string | undefined;
   };
   readonly next?: ExplainedUpdate & {
     /** The state of the node, as in `shale status`. */
     readonly state: string;
-    readonly what?: string;
+    readonly what?: string | undefined;
   };
 }
 
@@ -78,7 +77,7 @@ interface ExplainedUpdate {
   readonly config: string;
   /** Identifies the change in logs, events and traces. */
   readonly change: ChangeId;
-  readonly image?: string;
+  readonly image?: string | undefined;
   readonly causes: readonly ExplainedCause[];
   /** The actions of all causes together, as text. */
   readonly actions: string;
@@ -119,9 +118,11 @@ export function explainNode(
   return {
     node: name,
     pool: view.pool,
-    ...present({ mode: view.mode, config: view.config.current, image: view.image?.current }),
-    ...present({ dispute: disputeOn(cluster, name) }),
-    ...present({ tried: pool === undefined ? undefined : triedChanges(pool) }),
+    mode: view.mode,
+    config: view.config.current,
+    image: view.image?.current,
+    dispute: disputeOn(cluster, name),
+    tried: pool === undefined ? undefined : triedChanges(pool),
     ...(lastUpdate === undefined ? {} : { last: lastOf(lastUpdate, sources) }),
     ...(plan === undefined
       ? {}
@@ -129,7 +130,7 @@ export function explainNode(
           next: {
             ...updateOf(plan, sources),
             state: view.state,
-            ...present({ what: view.what }),
+            what: view.what,
           },
         }),
   };
@@ -152,7 +153,7 @@ function lastOf(
     finishedAt,
     rebooted: bootIDBefore !== bootIDAfter,
     ...(record.softReboot === true ? { softly: true } : {}),
-    ...present({ message }),
+    message,
   };
 }
 
@@ -163,7 +164,7 @@ function updateOf(
   return {
     config,
     change: changeOf(config),
-    ...present({ image }),
+    image,
     causes: causes.map((cause) => ({
       machineConfigs: cause.change === 'removed' ? [] : configsWith(cause, sources),
       change: cause.change,

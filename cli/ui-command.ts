@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { errorMessage } from '../api/error-message.ts';
 import { DEFAULT_LEASE_NAMESPACE } from '../api/names.ts';
-import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { Connection } from '../cluster/connection.ts';
 import { createLogger } from '../cluster/log.ts';
@@ -99,7 +98,7 @@ async function checkReadable(client: ApiClient, leaseNamespace: string, signal: 
   // Selects no object: only whether the request is allowed matters.
   const fieldSelector = 'metadata.name=none';
   const reads = shownKinds(leaseNamespace).map(({ kind, namespace }) =>
-    readAll(client, kind, { fieldSelector, ...present({ namespace }), signal }),
+    readAll(client, kind, { fieldSelector, namespace, signal }),
   );
   await Promise.all(reads);
 }

@@ -26,7 +26,7 @@ type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
 export interface CallOptions {
   /** ms for one request and its whole answer, except watches; absent: {@link REQUEST_DEADLINE_MS}. */
-  readonly requestDeadlineMs?: number;
+  readonly requestDeadlineMs?: number | undefined;
   readonly onRequest?: (request: RequestObservation) => void;
 }
 

@@ -5,7 +5,7 @@ import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
 /** Where a request goes and how long it may go on. */
 export interface Where {
   /** For namespaced kinds; absent in a list or watch: all namespaces. */
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
   readonly signal?: AbortSignal;
 }
 

@@ -102,8 +102,8 @@ const WHERE_NOTHING_IS_NAMED = 'http://localhost:8080';
  * @throws Error when the file, the context or its credentials can't be read.
  */
 export async function kubeconfigConnection(options: {
-  readonly path?: string;
-  readonly context?: string;
+  readonly path?: string | undefined;
+  readonly context?: string | undefined;
 }): Promise<Connection> {
   // YAML and schemas are nothing that a daemon in a pod needs.
   const { readPlainKubeconfig, readUserExtras } = await import('./kubeconfig.ts');

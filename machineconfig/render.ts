@@ -45,9 +45,9 @@ export interface RenderInput {
   /** The default images of the cluster, which MachineConfigs can override. */
   readonly defaultImages?: { readonly os?: string; readonly extensions?: string };
   /** The cluster's streams of OS images; absent: it has none. */
-  readonly streams?: OSImageStreams;
+  readonly streams?: OSImageStreams | undefined;
   /** The pool `worker`, whose stream a custom pool inherits; absent: the cluster has none. */
-  readonly worker?: MachineConfigPool;
+  readonly worker?: MachineConfigPool | undefined;
   readonly limits?: Limits;
   /** What was parsed before, by a caller that renders again and again. */
   readonly parsedBefore?: ParsedConfigs;

@@ -18,9 +18,9 @@ export interface HostSystem {
     readonly setsKernelArguments?: boolean;
   };
   /** GOARCH; absent when unknown. */
-  readonly architecture?: string;
+  readonly architecture?: string | undefined;
   /** The image of its operating system; absent when unknown. */
-  readonly baseImage?: string;
+  readonly baseImage?: string | undefined;
 }
 
 export interface StandardModeChange {

@@ -2,7 +2,6 @@ import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import { DEFAULT_LEASE_NAMESPACE, PAGE_DEPLOYMENT } from '../api/names.ts';
-import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { processConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
@@ -71,7 +70,7 @@ export async function runPage(
   const client = await connect(flags, log);
   const { port, leaseNamespace, metricsPort, tlsDir, clusterName } = flags;
   const { caches, start } = createPageCaches(client, leaseNamespace, log);
-  const options = { port, leaseNamespace, ...present({ tlsDir, cluster: clusterName }) };
+  const options = { port, leaseNamespace, tlsDir, cluster: clusterName };
   const { serve, notReady } = await livePage(client, caches, options, log);
   const telemetry =
     metricsPort === 0

@@ -1,6 +1,5 @@
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { present } from '../api/present.ts';
 import { storageOverrides } from '../disruption/settings.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { emptyNodeConfig, type NodeConfig } from '../machineconfig/node-config.ts';
@@ -26,7 +25,7 @@ export interface BrokenPool {
 export interface ChangedPool {
   readonly pool: string;
   /** Name of the rendered config before; absent for a pool that is new. */
-  readonly from?: string;
+  readonly from?: string | undefined;
   readonly to: string;
 }
 
@@ -35,7 +34,7 @@ export interface PoolRenderings extends ChangedPool {
   readonly before: NodeConfig;
   readonly after: NodeConfig;
   /** The same as objects; absent before for a pool that is new. */
-  readonly rendered: { readonly before?: MachineConfig; readonly after: MachineConfig };
+  readonly rendered: { readonly before: MachineConfig | undefined; readonly after: MachineConfig };
   /** The MachineConfigs after the change. */
   readonly configs: readonly MachineConfig[];
   /**
@@ -127,12 +126,12 @@ export function poolChanges<T>(
       return { pool: name, problems: [`pool/${name}: selects no MachineConfig; expected ${KEEP_ONE}`] };
     return describe({
       pool: name,
-      ...present({ from: from?.config.name }),
+      from: from?.config.name,
       to: to.rendered.metadata.name,
       before: from?.config ?? emptyNodeConfig,
       after: to.config,
       rendered: {
-        ...present({ before: from?.rendered }),
+        before: from?.rendered,
         after: to.rendered,
       },
       configs: to.configs,

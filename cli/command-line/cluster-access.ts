@@ -5,7 +5,6 @@ import { formatDuration } from '../../api/duration.ts';
 import { errorMessage } from '../../api/error-message.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import { REQUEST_DEADLINE_MS } from '../../cluster/api-calls.ts';
 import type { ApiClient, Selection } from '../../cluster/api-client.ts';
 import { ApiError, ApiUnreachable, isNotFound, isTemporary } from '../../cluster/api-client.ts';
@@ -23,8 +22,8 @@ import { trustSystemCertificates } from './system-trust.ts';
 
 /** Flags of commands that access a cluster. */
 export interface ClusterFlags {
-  readonly kubeconfig?: string;
-  readonly context?: string;
+  readonly kubeconfig?: string | undefined;
+  readonly context?: string | undefined;
   /** User to impersonate, and the groups. */
   readonly as?: string;
   readonly asGroup?: readonly string[];
@@ -81,7 +80,7 @@ export async function connect(flags: Partial<ClusterFlags>): Promise<ApiClient> 
 /** @returns a client of a connection, with the flags' limits. */
 export function clientOf(connection: Connection, flags: Partial<ClusterFlags>): ApiClient {
   const { requestTimeout: requestDeadlineMs } = flags;
-  return createApiClient(connection, { fieldManager: 'shale-cli', ...present({ requestDeadlineMs }) });
+  return createApiClient(connection, { fieldManager: 'shale-cli', requestDeadlineMs });
 }
 
 /**
@@ -107,7 +106,8 @@ async function openConnection(
 ): Promise<Connection> {
   try {
     return await kubeconfigConnection({
-      ...present({ path: kubeconfig, context }),
+      path: kubeconfig,
+      context,
     });
   } catch (error) {
     const why = whyUnread(error, kubeconfig ?? process.env['KUBECONFIG'] ?? 'the kubeconfig');

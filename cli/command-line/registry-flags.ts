@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
-import { present } from '../../api/present.ts';
 import { BuildFailure } from '../../builder/build-failure.ts';
 import { LayerError } from '../../image/layer/read-layer.ts';
 import { goArchitecture } from '../../image/manifest.ts';
@@ -71,7 +70,7 @@ export async function registryClient(
     },
   };
   const conf = registriesConf === undefined ? mirrors : await readConf(registriesConf);
-  return createMirroredClient(access, { conf, ...present({ own }) });
+  return createMirroredClient(access, { conf, own });
 }
 
 async function readAuths(file: string): Promise<AuthFile> {

@@ -1,7 +1,6 @@
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import { type ClusterFlags, connect } from '../command-line/cluster-access.ts';
 import { isTried } from '../try/decide-try.ts';
 import type { NameKind } from './command-tree.ts';
@@ -52,7 +51,8 @@ export function clusterFlagsIn(words: readonly string[]): Partial<ClusterFlags> 
   const [kubeconfig, context, as] = [last('--kubeconfig'), last('--context'), last('--as')];
   const asGroup = valuesOf('--as-group');
   return {
-    ...present({ kubeconfig, context }),
+    kubeconfig,
+    context,
     ...(as === undefined ? {} : { as, asGroup }),
   };
 }

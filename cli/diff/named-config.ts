@@ -2,7 +2,6 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import type { KubernetesObject } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import { machineConfigsOf } from '../../predict/objects/cluster-state.ts';
 import type { LiveCluster } from '../change/live-cluster.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
@@ -10,7 +9,7 @@ import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 /** A config and, if it is known, the base image of its image. */
 export interface Side {
   readonly config: MachineConfig;
-  readonly baseImage?: string;
+  readonly baseImage?: string | undefined;
 }
 
 /** Of a pool or node: what it runs, or its target. A pool runs the last config that all of its nodes took. */
@@ -91,7 +90,7 @@ function sideOf(given: string, named: Named, cluster: NamingCluster, moment: Mom
       exitCodes.usage,
     );
   }
-  return { config, ...present({ baseImage }) };
+  return { config, baseImage };
 }
 
 /** @returns the target; its config is '' when there is none. */

@@ -7,7 +7,6 @@ import {
   OPERATOR_DEPLOYMENT,
   PUSHED_IMAGES_CONFIG_MAP,
 } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { readPushedImages } from '../../opt-in/pushed-images/record.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
@@ -138,7 +137,7 @@ async function builderPlace(client: ApiClient, namespace: string, signal: AbortS
     ({ spec, status }) => spec.serviceAccountName === account && status?.phase === 'Running',
   );
   const node = pod?.spec.nodeName;
-  return { kind: 'builder', account, ...present({ node }) };
+  return { kind: 'builder', account, node };
 }
 
 function nothingToTry(place: ProbePlace): Finding[] {

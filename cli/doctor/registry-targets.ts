@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { NODE_PULL_SECRET } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import { imagePushSpec } from '../../opt-in/machine-os-configs.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 
@@ -56,7 +55,7 @@ function targetOf({ spec }: MachineOSConfig, baseImages: ReadonlyMap<string, str
     pool,
     secrets: named(spec.baseImagePullSecret?.name, spec.renderedImagePushSecret?.name),
     push: spec.renderedImagePushSpec,
-    ...present({ pull }),
+    pull,
   };
 }
 
@@ -70,7 +69,7 @@ function plannedTarget(
     pool,
     secrets: named(pullSecret, pushSecret),
     push: imagePushSpec(imageRepository, pool),
-    ...present({ pull }),
+    pull,
   };
 }
 

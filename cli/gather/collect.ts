@@ -18,7 +18,6 @@ import {
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { REGISTRY_CAS_CONFIG_MAP, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { yamlText } from '../command-line/print-as.ts';
 import type { Places } from '../observe/cluster-watch.ts';
@@ -36,7 +35,7 @@ import { Redaction } from './redact.ts';
 interface Collecting extends LogSource {
   readonly client: ApiClient;
   /** Names of nodes to read the journals of; absent: those that don't run their target. */
-  readonly nodes?: readonly string[];
+  readonly nodes?: readonly string[] | undefined;
 }
 
 interface Part {
@@ -119,7 +118,7 @@ interface CollectedPart extends Part {
 async function collectPart({ client, signal }: Collecting, part: Part): Promise<CollectedPart> {
   const { kind, namespace, keep = () => true } = part;
   try {
-    const { items } = await client.list(kind, { ...present({ namespace }), signal });
+    const { items } = await client.list(kind, { namespace, signal });
     return { ...part, objects: items.filter(keep), problems: [] };
   } catch (error) {
     signal.throwIfAborted();

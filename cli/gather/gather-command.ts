@@ -7,7 +7,6 @@ import { pack } from 'tar-stream';
 import { errorMessage } from '../../api/error-message.ts';
 import { SHALE_VERSION } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
-import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import {
   type ClusterFlags,
@@ -54,7 +53,7 @@ export function gatherCommand(): Command {
         client,
         connection,
         places: flags,
-        ...present({ nodes: flags.node }),
+        nodes: flags.node,
         signal,
       });
       const [problem] = problems;

@@ -101,7 +101,7 @@ test('a layered pool has an entry for each image, with its changes and the Machi
     { config: first.metadata.name, way: 'Render', nodes: 1 },
   ]);
   // The config before the first one is unknown.
-  expect(entries.at(-1)).not.toHaveProperty('changes');
+  expect(entries.at(-1)?.changes).toBeUndefined();
 });
 
 test('without a deleted config the changes are unknown', () => {

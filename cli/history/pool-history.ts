@@ -6,7 +6,6 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import type { PoolRevision } from '../../api/pool-revision.ts';
-import { present } from '../../api/present.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { subjectOf } from '../../machineconfig/config-text.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
@@ -40,8 +39,8 @@ export interface HistoryEntry {
   /** Identifies the change in logs, events and traces. */
   readonly change: ChangeId;
   /** By digest. */
-  readonly image?: string;
-  readonly build?: string;
+  readonly image?: string | undefined;
+  readonly build?: string | undefined;
   /** The build method: Append, Relabel or Engine; Render for a config without an image. */
   readonly way: string;
   readonly result: 'Succeeded' | 'Failed' | 'Interrupted' | 'Building';
@@ -50,7 +49,7 @@ export interface HistoryEntry {
   /** Why a build failed. */
   readonly message?: string;
   /** The changes on nodes since the config before; absent when one of the two no longer exists. */
-  readonly changes?: readonly HistoryChange[];
+  readonly changes?: readonly HistoryChange[] | undefined;
   /** Whether it is the pool's target. */
   readonly wanted: boolean;
   /** The number of nodes that run it. */
@@ -98,7 +97,7 @@ export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
       const changes = isFirstOfConfig
         ? changesOf(byName.get(before ?? ''), byName.get(entry.config), selected)
         : [];
-      return { ...entry, ...present({ changes }) };
+      return { ...entry, changes };
     })
     .toReversed();
 }
@@ -206,7 +205,7 @@ function entryOfRevision({ metadata, spec }: PoolRevision): Unplaced {
   const { image, machineOSBuild } = spec;
   const entry = rendered(spec.machineConfig.name, metadata.creationTimestamp ?? '');
   if (image === undefined) return entry;
-  return { ...entry, image, ...present({ build: machineOSBuild?.name }), way: 'Build' };
+  return { ...entry, image, build: machineOSBuild?.name, way: 'Build' };
 }
 
 function entryOfBuild(build: MachineOSBuild): Unplaced {
@@ -219,7 +218,7 @@ function entryOfBuild(build: MachineOSBuild): Unplaced {
     config,
     change: changeOf(config),
     build: metadata.name,
-    ...present({ image }),
+    image,
     way: status?.builder?.imageBuilderType ?? 'Build',
     ...(metadata.annotations?.[annotations.forRollback] === 'true' ? { forRollback: true } : {}),
     result: resultOf(build),

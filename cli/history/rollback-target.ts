@@ -1,11 +1,10 @@
-import { present } from '../../api/present.ts';
 import type { HistoryEntry } from './pool-history.ts';
 
 /** The target of a rollback. */
 export interface RollbackTarget {
   readonly config: string;
   /** By digest; absent in standard mode. */
-  readonly image?: string;
+  readonly image?: string | undefined;
 }
 
 export interface RollbackQuestion {
@@ -49,7 +48,7 @@ export function rollbackTarget(question: RollbackQuestion): RollbackTarget | str
 }
 
 function targetOf({ config, image }: HistoryEntry): RollbackTarget {
-  return { config, ...present({ image }) };
+  return { config, image };
 }
 
 /** @param to a revision's number, or a name, a digest or a change, as far as it is unique. */

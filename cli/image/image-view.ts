@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { formatActions } from '../../api/disruption-action.ts';
 import { imageLabels } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import { parseTransitionLabel } from '../../disruption/transitions.ts';
 import type { ImageDescription } from '../../image/append.ts';
 import type { LayerItem } from '../../image/layer/entry.ts';
@@ -28,7 +27,7 @@ export interface ImageView {
   readonly digest: string;
   readonly platform: string;
   /** The platforms of the index, if the name refers to one. */
-  readonly platforms?: readonly string[];
+  readonly platforms?: readonly string[] | undefined;
   readonly pool: string | null;
   readonly renderedConfig: string | null;
   readonly baseImage: string | null;
@@ -37,7 +36,7 @@ export interface ImageView {
   readonly policyDigest: string | null;
   readonly created: string | null;
   readonly shaleVersion: string | null;
-  readonly source: { readonly url?: string; readonly revision?: string };
+  readonly source: { readonly url: string | undefined; readonly revision: string | undefined };
   /** The compressed size of all layers. */
   readonly bytes: number;
   readonly layers: readonly {
@@ -68,7 +67,7 @@ export function imageView({ digest, manifest, config, platforms }: ImageDescript
   return {
     digest,
     platform: [config.os, config.architecture, config.variant].filter((part) => part !== undefined).join('/'),
-    ...present({ platforms }),
+    platforms,
     pool: labels[imageLabels.pool] ?? null,
     renderedConfig,
     baseImage: labels[imageLabels.baseImage] ?? null,
@@ -76,7 +75,7 @@ export function imageView({ digest, manifest, config, platforms }: ImageDescript
     policyDigest: labels[imageLabels.policyDigest] ?? null,
     created: labels['org.opencontainers.image.created'] ?? null,
     shaleVersion: labels[imageLabels.version] ?? null,
-    source: { ...present({ url, revision }) },
+    source: { url, revision },
     bytes: manifest.layers.reduce((sum, { size }) => sum + size, 0),
     // The layer of the rendered config is always the last one.
     layers: manifest.layers.map((layer, index) => ({

@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import { errorMessage } from '../../api/error-message.ts';
-import { present } from '../../api/present.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { readLayer } from '../../image/layer/read-layer.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
@@ -49,7 +48,7 @@ async function inspectImage(name: string, flags: InspectFlags): Promise<void> {
   const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS);
   const { view, files } = await look(client, reference, flags, signal).catch(rethrow);
   if (flags.output === 'table') print(imageText(name, view, files));
-  else printAs(flags.output, ImageOutput, { ...view, ...present({ files }) });
+  else printAs(flags.output, ImageOutput, { ...view, files });
   if (view.signedByKey === false) {
     throw new CommandError(`${name}: ${view.digest} is not signed by the key in ${flags.key}`);
   }

@@ -1,6 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { by } from '../../api/order.ts';
-import { present } from '../../api/present.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { obstacleOf } from '../../view/obstacles.ts';
 import { reportWarnings } from '../change/report-warnings.ts';
@@ -147,9 +146,9 @@ interface MaintenanceEntry {
   readonly by?: string;
   readonly reason?: string;
   /** RFC 3339; absent: until the maintenance is ended. */
-  readonly until?: string;
+  readonly until?: string | undefined;
   /** Why a rollout skips the node now; absent once the maintenance has expired. */
-  readonly obstacle?: string;
+  readonly obstacle?: string | undefined;
   readonly cordoned: boolean;
 }
 
@@ -167,7 +166,8 @@ export function maintenanceList(cluster: ObservedCluster, now: number): readonly
         node: node.metadata.name,
         ...(flag === undefined || flag.by === '' ? {} : { by: flag.by }),
         ...(flag === undefined || flag.reason === '' ? {} : { reason: flag.reason }),
-        ...present({ until: flag?.until, obstacle }),
+        until: flag?.until,
+        obstacle,
         cordoned: node.spec?.unschedulable === true,
       },
     ];

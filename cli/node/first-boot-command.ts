@@ -6,7 +6,6 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { byCodeUnits } from '../../api/order.ts';
-import { present } from '../../api/present.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { IgnitionConfig } from '../../machineconfig/ignition/config.ts';
@@ -110,7 +109,7 @@ async function prepare(
   const rendered = pool.spec.configuration?.name ?? '';
   const config = await ignitionOf(client, name, rendered, signal);
   const node = nodeImageOf(pool, layering);
-  const boot = { pool: name, publicKeys: [], hasStartupTaint: startupTaint, ...present({ authFile }) };
+  const boot = { pool: name, publicKeys: [], hasStartupTaint: startupTaint, authFile };
   if (node.kind === 'none') {
     if (layering !== undefined) throw new CommandError(`pool ${name}: ${node.why}; try again when one has`);
     const warning = `pool ${name}: the output switches to no image, because ${node.why}`;

@@ -21,7 +21,7 @@ export interface FirstBootSwitch {
   /** Whether {@link FIRST_BOOT_POLICY} is in effect while the image is pulled. */
   readonly mustBeSigned: boolean;
   /** Registry credentials on the machine; absent: where the tools look for them. */
-  readonly authFile?: string;
+  readonly authFile?: string | undefined;
 }
 
 /**

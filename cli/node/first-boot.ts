@@ -1,5 +1,4 @@
 import { nodePaths } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { STARTUP_TAINTS } from '../../api/startup-taint.ts';
 import { formatAttachments } from '../../daemon/os/image-policy/attachment-entries.ts';
@@ -28,7 +27,7 @@ export interface FirstBoot {
   /** In PEM; one of them has to have signed the image. None: signing is disabled. */
   readonly publicKeys: readonly string[];
   /** Registry credentials on the machine, absolute; absent: where bootc and rpm-ostree look. */
-  readonly authFile?: string;
+  readonly authFile?: string | undefined;
   /** Whether the kubelet registers with the startup taint. */
   readonly hasStartupTaint: boolean;
 }
@@ -56,7 +55,7 @@ export function firstBootParts(boot: FirstBoot): FirstBootParts {
   const script = firstBootScript({
     image,
     mustBeSigned,
-    ...present({ authFile }),
+    authFile,
   });
   const repository = scopeOf(parseReference(image));
   const files = [

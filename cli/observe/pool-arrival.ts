@@ -3,7 +3,6 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { decideMachineOSConfigs } from '../../opt-in/machine-os-configs.ts';
@@ -20,7 +19,7 @@ import { stuckBecause } from './stuck-pool.ts';
 interface HeldAt {
   readonly config: string;
   /** By digest; absent in standard mode. */
-  readonly image?: string;
+  readonly image?: string | undefined;
 }
 
 /**
@@ -170,7 +169,7 @@ function arrivalAt(
   const count = `${there}/${nodes.length} nodes`;
   const stopped = stoppedBecause(pool);
   if (stopped !== undefined) return { name, stopped };
-  if (saysSo) return { name, ...present({ stopped: lackingBecause(pool) }) };
+  if (saysSo) return { name, stopped: lackingBecause(pool) };
   const paused = pausedBecause(pool, nodes);
   if (paused !== undefined) return { name, stopped: `${count}, ${paused}` };
   const stuck = stuckBecause(pool, outstanding, nodes, cluster, now);
@@ -235,7 +234,7 @@ export interface PartArrival {
   /** What is still missing, as text. */
   readonly missing?: string;
   /** Why it doesn't continue by itself. */
-  readonly stopped?: string;
+  readonly stopped?: string | undefined;
 }
 
 /** @returns the progress of all of them; one that has stopped takes precedence over those that continue. */

@@ -1,5 +1,4 @@
 import { Command, Option } from 'commander';
-import { present } from '../../api/present.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { configurationProblems } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
@@ -104,7 +103,7 @@ async function registriesOf({ live }: Change, flags: PlanFlags): Promise<LookupA
   const { resolveTags = live !== undefined, namespace } = flags;
   if (!resolveTags) return undefined;
   const cluster = live === undefined ? undefined : { client: await connect(flags), namespace };
-  return { flags, ...present({ cluster }) };
+  return { flags, cluster };
 }
 
 /** What the change brings that has no effect. */

@@ -21,7 +21,7 @@ export interface LookupAccess {
   /** Credentials from a file replace the Secrets. */
   readonly flags: RegistryFlags;
   /** The cluster with the Secrets and CAs; absent without one. */
-  readonly cluster?: { readonly client: ApiClient; readonly namespace: string };
+  readonly cluster?: { readonly client: ApiClient; readonly namespace: string } | undefined;
 }
 
 /** What a pool's images are read with. */

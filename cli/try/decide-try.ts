@@ -9,7 +9,7 @@ import { selectedConfigs } from '../../machineconfig/pools.ts';
 /** A MachineConfig that is being tried. */
 export interface TriedChange {
   /** Absent: there was none. */
-  readonly before?: MachineConfig;
+  readonly before?: MachineConfig | undefined;
   /** To be written, and once it was written, what the API server made of it. */
   readonly after: MachineConfig;
 }
@@ -46,7 +46,7 @@ function changeTo(wanted: MachineConfig, before: MachineConfig | undefined): Tri
   const { labels: _, ...own } = before?.metadata ?? { name: wanted.metadata.name };
   const kept = { ...before?.metadata.annotations, ...wanted.metadata.annotations };
   const metadata = { ...own, ...present({ labels: wanted.metadata.labels }), annotations: kept };
-  return { ...present({ before }), after: { ...wanted, metadata } };
+  return { before, after: { ...wanted, metadata } };
 }
 
 function isSameConfig(a: MachineConfig, b: MachineConfig): boolean {

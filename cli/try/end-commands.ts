@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { toSeconds } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import {
@@ -81,7 +80,7 @@ async function planOfRollbacks(
     const { config, image } = status?.rollbackDeadline ?? {};
     // What the operator has refused, it rolls back nothing for.
     if (config === undefined) continue;
-    const target = { config, ...present({ image }) };
+    const target = { config, image };
     plans.push(await planOfRollback(client, metadata.name, { target, places }, signal));
   }
   return {

@@ -14,7 +14,7 @@ interface MirrorOptions {
    * The repository that is pushed to. What is read of it is what stands there, never a mirror's copy: a list that is
    * read to be written again must be the list itself.
    */
-  readonly own?: Repository;
+  readonly own?: Repository | undefined;
 }
 
 /** Tags that stand for a digest: lists of referrers, signatures (distribution-spec, "Referrers Tag Schema"; cosign). */

@@ -1,5 +1,4 @@
 import type { NodeStateName } from '../../api/node-state.ts';
-import { present } from '../../api/present.ts';
 import type { HoldView } from '../../view/schemas.ts';
 import type { BuildRow, NodeRow, PageView, PoolRow } from './view.ts';
 
@@ -9,7 +8,7 @@ export interface SearchHit {
   /** The key of its row. */
   readonly name: string;
   /** What matched, if it is not the name. */
-  readonly line?: string;
+  readonly line?: string | undefined;
 }
 
 export interface SearchResult {
@@ -56,7 +55,7 @@ export function search(
     const line = others.length === 0 ? undefined : entry.texts.find((each) => hasOneOf(others, each));
     const rank =
       name === words.join(' ') ? 0 : name.startsWith(words[0] ?? '') ? 1 : others.length === 0 ? 2 : 3;
-    const finding: SearchHit = { kind: entry.kind, name: entry.name, ...present({ line }) };
+    const finding: SearchHit = { kind: entry.kind, name: entry.name, line };
     return [{ rank, finding }];
   });
   const found = ranked

@@ -21,8 +21,8 @@ import { whyWithheld } from './withheld.ts';
 export interface ChangeNames {
   readonly from: string | undefined;
   readonly to: string;
-  readonly fromRevision?: number;
-  readonly revision?: number;
+  readonly fromRevision?: number | undefined;
+  readonly revision?: number | undefined;
   /** In merge order. */
   readonly sources: readonly string[];
 }
@@ -46,7 +46,8 @@ export function changeNames(pool: MachineConfigPool, revisions: readonly PoolRev
   return {
     from: earlier,
     to,
-    ...present({ fromRevision: latest(earlier)?.spec.revision, revision: current }),
+    fromRevision: latest(earlier)?.spec.revision,
+    revision: current,
     sources: configuration?.name === to ? (configuration.source ?? []).flatMap(({ name }) => name ?? []) : [],
   };
 }

@@ -1,11 +1,10 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { present } from '../../api/present.ts';
 
 /** Whether a request may read the page's data. */
 export type AccessVerdict =
   /** `user`: the name by which the API server knows the viewer, if it is known. */
-  | { readonly allowed: true; readonly user?: string }
+  | { readonly allowed: true; readonly user?: string | undefined }
   /** 401: not authenticated; 403: not authorized; 503: can't be checked now. */
   | { readonly allowed: false; readonly status: 401 | 403 | 503; readonly why: string };
 
@@ -52,7 +51,7 @@ export interface KeyAccess extends Access {
  * @param user the name by which the API server knows that user, if it is known.
  */
 export function keyAccess(onRedeemed: () => void, user?: string): KeyAccess {
-  const allowed: AccessVerdict = { allowed: true, ...present({ user }) };
+  const allowed: AccessVerdict = { allowed: true, user };
   let key: Buffer | undefined;
   let sessions: readonly Buffer[] = [];
   return {

@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
 import { errorMessage } from '../../api/error-message.ts';
-import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { ProcessPart } from '../../cluster/process.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
@@ -19,12 +18,12 @@ import { tokenAccess } from './token-access.ts';
 export interface LivePageOptions {
   readonly port: number;
   /** tls.crt and tls.key, as a Secret of type kubernetes.io/tls has them; absent: plain HTTP on loopback. */
-  readonly tlsDir?: string;
+  readonly tlsDir?: string | undefined;
   /** ms between two checks of the certificate. */
-  readonly checkMs?: number;
+  readonly checkMs?: number | undefined;
   readonly leaseNamespace: string;
   /** The name of the cluster, for the page's header. */
-  readonly cluster?: string;
+  readonly cluster?: string | undefined;
 }
 
 /** A page that is prepared. */
@@ -57,9 +56,9 @@ export async function livePage(
     assets,
     access,
     changes: new ChangeReader(client, caches.pools),
-    ...present({ cluster }),
+    cluster,
   };
-  const files = tlsDir === undefined ? undefined : { directory: tlsDir, ...present({ checkMs }), log };
+  const files = tlsDir === undefined ? undefined : { directory: tlsDir, checkMs, log };
   let isServed = false;
   return {
     async serve(signal) {
@@ -89,7 +88,7 @@ const CHECK_MS = 60_000;
 interface CertificateFiles {
   /** tls.crt and tls.key, as a Secret of type kubernetes.io/tls has them. */
   readonly directory: string;
-  readonly checkMs?: number;
+  readonly checkMs?: number | undefined;
   readonly log: Logger;
 }
 

@@ -56,7 +56,7 @@ interface PageServerOptions {
   /** Reads what the rollout of a pool changes. */
   readonly changes: Pick<ChangeReader, 'read'>;
   /** The name of the cluster, for the header; absent: it is not known. */
-  readonly cluster?: string;
+  readonly cluster?: string | undefined;
   /** 0: the kernel selects a free port. */
   readonly port: number;
   /** Address to listen on; absent: all addresses. */

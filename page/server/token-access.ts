@@ -169,7 +169,7 @@ async function mayRead(
   );
   const missing = answers.filter(({ allowed }) => !allowed).map(({ kind }) => kind.plural);
   return missing.length === 0
-    ? { allowed: true, ...present({ user: user.username }) }
+    ? { allowed: true, user: user.username }
     : {
         allowed: false,
         status: 403,

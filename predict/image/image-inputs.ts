@@ -1,7 +1,6 @@
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { present } from '../../api/present.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import type { OfflineCluster } from '../objects/offline-cluster.ts';
 import { type BaseLookups, builtBase, lookupsAround, type PoolTrees } from './base-lookup.ts';
@@ -35,7 +34,7 @@ export function imageInputs(
   const tree = coming?.kind === 'answer' ? coming.value : undefined;
   return {
     was: { ...was, lookups: lookups.before },
-    will: { ...will, lookups: lookups.after, ...present({ tree }) },
+    will: { ...will, lookups: lookups.after, tree },
   };
 }
 
@@ -52,7 +51,7 @@ function inputsOf(
 ): ImageInputs {
   return {
     rendered,
-    ...present({ configs }),
+    configs,
     machineOSConfig: machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === pool),
     policyDigest: policyDigest(policies),
   };

@@ -2,7 +2,6 @@ import { errorMessage } from '../../api/error-message.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { BuildWay } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig, MachineOSConfigSpec } from '../../api/machine-os-config.ts';
-import { present } from '../../api/present.ts';
 import { isByDigest, repositoryOf, withoutTag } from '../../api/references.ts';
 import { baseObstacles } from '../../machineconfig/base-obstacles.ts';
 import type { BaseContent } from '../../machineconfig/base-tree.ts';
@@ -30,14 +29,14 @@ export interface ImageInputs {
   /** Undefined when no config was rendered for the pool. */
   readonly rendered: MachineConfig | undefined;
   /** What it was rendered from, which problems name; absent where that is not known. */
-  readonly configs?: readonly MachineConfig[];
+  readonly configs?: readonly MachineConfig[] | undefined;
   /** Undefined when the pool is not layered. */
   readonly machineOSConfig: MachineOSConfig | undefined;
   readonly policyDigest: string;
   /** What the tags of base images stand for, as far as it is known. */
   readonly lookups?: BaseLookups;
   /** What the base image consists of, where that is known. */
-  readonly tree?: BaseContent;
+  readonly tree?: BaseContent | undefined;
 }
 
 /** @returns the base image of a pool's image, by digest where that is known; undefined where none is requested. */
@@ -79,7 +78,7 @@ export function imageToBuild(
     );
     const hasPackages = engineSpecs.some((engineSpec) => engineSpec !== undefined);
     const { configs = [], tree } = after;
-    const problems = problemsOf({ rendered, hasPackages, configs, ...present({ tree }) });
+    const problems = problemsOf({ rendered, hasPackages, configs, tree });
     const ran = engineSpecs.find(
       (engineSpec) => engineSpec !== undefined && mustRun(engineSpec, before, after, architectures),
     );
@@ -174,7 +173,7 @@ function nameOf(
     baseImage: baseOf(inputs) ?? '',
     policyDigest,
     architectures,
-    ...present({ rebuild }),
+    rebuild,
   });
 }
 
@@ -229,7 +228,7 @@ interface ObstacleInputs {
   readonly rendered: MachineConfig;
   readonly hasPackages: boolean;
   readonly configs: readonly MachineConfig[];
-  readonly tree?: BaseContent;
+  readonly tree?: BaseContent | undefined;
 }
 
 function formatEngineSpec({ containerfile, extensions, packages, kernelType }: EngineSpec): string {

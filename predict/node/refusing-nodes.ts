@@ -1,7 +1,6 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { formatOsBackend, type MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun } from '../../api/plural.ts';
-import { present } from '../../api/present.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import type { ClusterState } from '../objects/cluster-state.ts';
@@ -61,7 +60,8 @@ function hostOf(
   const architecture = node?.status?.nodeInfo?.architecture;
   return {
     osBackend: status.osBackend,
-    ...present({ architecture, baseImage: status.baseImage }),
+    architecture,
+    baseImage: status.baseImage,
   };
 }
 

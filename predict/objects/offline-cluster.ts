@@ -17,7 +17,6 @@ import { labels, OS_IMAGE_STREAMS_CONFIG_MAP } from '../../api/names.ts';
 import { apiVersionOf, type Kind, type KubernetesObject } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { type PinnedImageSet, PinnedImageSets } from '../../api/pinned-image-set.ts';
-import { present } from '../../api/present.ts';
 import { defaultPolicySettings, type PolicySettings } from '../../disruption/effective-policies.ts';
 import { specifiedPolicies } from '../../disruption/pool-policies.ts';
 import { configurationProblems, configurationWarnings } from '../../disruption/validate-policy.ts';
@@ -327,7 +326,8 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
     configs,
     controllerVersion: VERSION,
     limits: cluster.limits,
-    ...present({ streams: cluster.streams, worker: workerOf(cluster) }),
+    streams: cluster.streams,
+    worker: workerOf(cluster),
   });
   if (!rendering.ok) {
     return { ok: false, problems: rendering.problems.flatMap(problemLines) };

@@ -76,7 +76,7 @@ function formatPodState({ status }: Pod): string {
 /** Where a probe runs: in the pod network like the builder, or in the host network like the tools of a node. */
 export type ProbePlace =
   /** `account`: of the builder, or of the operator before there is a builder. `node`: where its pod runs now. */
-  | { readonly kind: 'builder'; readonly account: string; readonly node?: string }
+  | { readonly kind: 'builder'; readonly account: string; readonly node?: string | undefined }
   | { readonly kind: 'node'; readonly node: string };
 
 export interface Probe {
