@@ -62,10 +62,7 @@ test('no line is wider than a hundred columns, whatever a step is called and a n
     rows: step.rows.map((row) => ({ ...row, why: 'the difference between the rendered configs '.repeat(4) })),
   }));
   const lines = formatReport({ ...report, steps }).split('\n');
-  const tables = lines.slice(
-    0,
-    lines.lastIndexOf(''),
-  );
+  const tables = lines.slice(0, lines.lastIndexOf(''));
   expect(tables.filter((line) => line.length > 100 && !line.includes('steps passed'))).toEqual([]);
   expect(tables.join(' ').replaceAll(/ +/g, ' ')).toContain(title);
 });
