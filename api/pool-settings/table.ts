@@ -5,6 +5,7 @@ import { asCount, asFlag, asJson, asLines, asNames, asSeconds, asText } from './
 import {
   type AlertHold,
   Duration,
+  FailureDomainLimits,
   HookNames,
   HostPath,
   type MaintenanceWindow,
@@ -134,6 +135,15 @@ export const poolSettingsTable = {
     read: readQueries,
     unreadable: { value: { kind: 'unreadable' }, so: 'updates wait as if a query had a result' },
     former: { annotation: 'shale.dev/hold-on-queries', as: asLines },
+  }),
+  failureDomains: setting<typeof FailureDomainLimits, z.infer<typeof FailureDomainLimits> | undefined>({
+    schema: FailureDomainLimits,
+    meaning:
+      'Limits how many nodes of a failure domain, such as a rack or a zone, are unavailable at once, in addition to maxUnavailable of the pool. Nodes that are unavailable for whatever reason count.',
+    absent: 'maxUnavailable of the pool alone applies',
+    unset: undefined,
+    read: (domains) => domains,
+    unreadable: { so: NOTHING_STARTS, closes: true },
   }),
   hooksBefore: setting<typeof HookNames, readonly string[]>({
     schema: HookNames,

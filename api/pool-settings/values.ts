@@ -48,6 +48,20 @@ export function readHostPath(path: string): string {
   return path;
 }
 
+/** Nodes with the same value of a label fail together. */
+export const FailureDomainLimits = z.object({
+  topologyKey: textOf(
+    /^([a-z0-9.-]{1,253}[/])?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,
+    317,
+    'the key of a label such as topology.kubernetes.io/zone',
+  ).describe(
+    'Key of the label of Nodes whose value is the domain of a node. Nodes without the label are a domain together.',
+  ),
+  maxUnavailable: NodeCount.exactOptional().describe(
+    'Number or percentage of the nodes of a domain that may be unavailable at once. Absent: 1.',
+  ),
+});
+
 export const HookNames = z.array(
   textOf(
     /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,

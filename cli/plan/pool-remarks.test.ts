@@ -48,6 +48,16 @@ test.each<[string, string | number | undefined, number | undefined, string]>([
   ]);
 });
 
+test.each([
+  [{ topologyKey: 'rack' }, 'at most 1 of the nodes with the same rack is unavailable at a time'],
+  [
+    { topologyKey: 'rack', maxUnavailable: '20%' },
+    'at most 20% of the nodes with the same rack are unavailable at a time',
+  ],
+])('a pool with the failure domains %j', (failureDomains, remark) => {
+  expect(poolRemarks(set({ failureDomains }), NOW)).toEqual([remark]);
+});
+
 test.each<[string, string[], readonly string[]]>([
   ['one pool', ['canary'], ['updates wait until 1 pool is Updated and has baked: canary']],
   [

@@ -34,6 +34,7 @@ export function poolRemarks(
         ]),
     // A plan is about what the MachineConfigs are now, which ends by itself.
     ...(tried === undefined ? [] : [tried]),
+    ...domainRemarks(settings),
     ...windowRemarks(settings, now),
     ...dependencyRemarks(pool, settings, pools),
     ...alertRemarks(settings),
@@ -57,6 +58,14 @@ function rebootRemarks(
         : `${maxArmed} of the nodes`;
   return [
     `Shale reboots no node for an update: an update that needs a reboot is made the next boot of at most ${most} at a time, and applies when others reboot them; nodes in standard mode wait until ${fieldOf('rebootPolicy')} is removed`,
+  ];
+}
+
+function domainRemarks({ failureDomains }: PoolSettings): readonly string[] {
+  if (failureDomains === undefined) return [];
+  const { topologyKey, maxUnavailable = 1 } = failureDomains;
+  return [
+    `at most ${maxUnavailable} of the nodes with the same ${topologyKey} ${maxUnavailable === 1 ? 'is' : 'are'} unavailable at a time`,
   ];
 }
 

@@ -5,6 +5,7 @@ import { diskHolder } from '../gates/cordoned.ts';
 import type { Started } from '../gates/delay-starts.ts';
 import { rebootsByOthers } from '../gates/reboots-by-others.ts';
 import { inOrder, takesSlot } from './choose-nodes.ts';
+import type { FailureDomains } from './failure-domains.ts';
 import type { NodeState } from './node-state.ts';
 import type { PoolObservation } from './pool-observation.ts';
 
@@ -22,6 +23,8 @@ export interface ArmInputs {
   readonly states: readonly NodeState[];
   /** How many nodes pods run on, those included that were not looked at. */
   readonly inService: number;
+  /** Absent: the bound of the pool alone limits. */
+  readonly domains?: FailureDomains | undefined;
 }
 
 /** @returns nodes whose next boot the target may become, in the order in which they come to it. */
@@ -52,7 +55,7 @@ export function armCandidates(
  *   the others wait for.
  */
 export function chooseArmed(
-  { observation, states, inService }: ArmInputs,
+  { observation, states, inService, domains }: ArmInputs,
   candidates: readonly NodeState[],
   started: Started,
 ): ArmedNodes {
@@ -65,6 +68,7 @@ export function chooseArmed(
     states,
     { kept, candidates: candidates.filter(({ name }) => may.has(name)) },
     bound,
+    domains,
   );
   const permit = afterLeaving(states, desired, bound);
   const full = `the update is staged; no more than ${plural(bound, 'node')} may be armed or unavailable at once`;
@@ -128,6 +132,7 @@ function withinBound(
   states: readonly NodeState[],
   { kept, candidates }: Readonly<Record<'kept' | 'candidates', readonly NodeState[]>>,
   bound: number,
+  domains: FailureDomains | undefined,
 ): readonly NodeState[] {
   const taken = new Set([...states.filter(takesSlot), ...kept].map(({ name }) => name));
   const desired: NodeState[] = [...kept];
@@ -135,6 +140,8 @@ function withinBound(
     if (desired.length >= bound) break;
     if (node.controlPlane && desired.some(({ controlPlane }) => controlPlane)) continue;
     if (!isPermitted(node) && !taken.has(node.name) && taken.size >= bound) continue;
+    if (!isPermitted(node) && !taken.has(node.name) && domains?.hold(node.name, taken) !== undefined)
+      continue;
     taken.add(node.name);
     desired.push(node);
   }

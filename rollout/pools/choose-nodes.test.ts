@@ -197,7 +197,12 @@ describe('a node that others have in hand takes one of maxUnavailable', () => {
   ])('%s', (_what, more, why) => {
     const nodes = [aState('a', more), staged('b')];
     expect(nodes.map(unavailableBecause)).toEqual([why, undefined]);
-    expect(chooseNodes(nodes, limits)).toEqual({ begin: [], skipped: [], slotsTaken: true });
+    expect(chooseNodes(nodes, limits)).toEqual({
+      begin: [],
+      skipped: [],
+      slotsTaken: true,
+      domainWaits: new Map(),
+    });
     expect(chooseNodes(nodes, { ...limits, maxUnavailable: 2 }).begin).toHaveLength(1);
   });
 
@@ -207,7 +212,11 @@ describe('a node that others have in hand takes one of maxUnavailable', () => {
     expect(unavailableBecause(aState('a', off))).toBeUndefined();
     const atWork = aState('a', { ready: false, work: { cordon: { uncordon: true }, grant: 'Disrupt' } });
     expect(unavailableBecause(atWork)).toBeUndefined();
-    expect(chooseNodes([atWork, staged('b')], limits)).toMatchObject({ begin: [], slotsTaken: false });
+    expect(chooseNodes([atWork, staged('b')], limits)).toMatchObject({
+      begin: [],
+      slotsTaken: false,
+      domainWaits: new Map(),
+    });
   });
 });
 

@@ -3,6 +3,7 @@ import type { Grant } from '../../api/machine-config-node.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { CORDONED, CORDONED_BY_OTHERS, diskHolder } from '../gates/cordoned.ts';
 import type { NodeHold } from '../gates/hold.ts';
+import type { FailureDomains } from './failure-domains.ts';
 import { isNew } from './new-node.ts';
 import { type NodeState, provesTarget } from './node-state.ts';
 import { downSince } from './node-step.ts';
@@ -10,6 +11,10 @@ import { hasHeld, isUngranted, type Progress } from './progress.ts';
 
 export interface ChoiceLimits {
   readonly maxUnavailable: number;
+  /** Absent: maxUnavailable alone limits. */
+  readonly domains?: FailureDomains;
+  /** Names of nodes that are unavailable and have no state yet; absent: none. */
+  readonly down?: readonly string[];
   /** The host this process runs on: it comes last, so that a rollout changes its leader at most once. */
   readonly operatorNode?: string;
   /** Further nodes that run the target and have proven it; absent: none. */
@@ -31,6 +36,8 @@ export interface Choice {
   readonly skipped: readonly NodeHold[];
   /** Nodes could start, but nodes that are unavailable for other reasons use up maxUnavailable. */
   readonly slotsTaken: boolean;
+  /** What nodes wait for that maxUnavailable would let start, by node. */
+  readonly domainWaits: ReadonlyMap<string, string>;
 }
 
 /**
@@ -61,7 +68,7 @@ export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Ch
     disrupting
       .filter((node) => !isNew(node))
       .filter((node) => !hostWaits || node.name !== limits.operatorNode || isBeingDisrupted(node)),
-    limits.maxUnavailable,
+    limits,
   );
   const live = chooseLive(
     nodes,
@@ -69,7 +76,7 @@ export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Ch
     limits,
   );
   const begin = [...chooseNew(nodes, disrupting.filter(isNew), limits), ...disruptive.begin, ...live];
-  return { begin, skipped, slotsTaken: disruptive.slotsTaken };
+  return { begin, skipped, slotsTaken: disruptive.slotsTaken, domainWaits: disruptive.domainWaits };
 }
 
 /** @returns whether the node is out of service: not Ready, cordoned by whomever, failed, or at work. */
@@ -144,25 +151,33 @@ function plansDisruption(node: NodeState): boolean {
 function chooseDisruptive(
   nodes: readonly NodeState[],
   candidates: readonly NodeState[],
-  maxUnavailable: number,
-): Pick<Choice, 'begin' | 'slotsTaken'> {
+  { maxUnavailable, domains, down = [] }: ChoiceLimits,
+): Pick<Choice, 'begin' | 'slotsTaken' | 'domainWaits'> {
+  const most = maxUnavailable - down.length;
   const unavailable = new Set(nodes.filter(takesSlot).map(({ name }) => name));
   const disrupted = new Set(nodes.filter(isBeingDisrupted).map(({ name }) => name));
   const isIdle = disrupted.size === 0;
   let controlPlaneBusy = nodes.some((node) => node.controlPlane && isBeingDisrupted(node));
   const begin: { name: string; level: 'Disrupt' }[] = [];
+  const domainWaits = new Map<string, string>();
   for (const node of candidates) {
     if (!disrupted.has(node.name)) {
-      if (disrupted.size >= maxUnavailable) continue;
-      if (!unavailable.has(node.name) && unavailable.size >= maxUnavailable) continue;
-      if (node.controlPlane && controlPlaneBusy) continue;
+      const isUp = !unavailable.has(node.name);
+      const isFull = disrupted.size >= most || (isUp && unavailable.size >= most);
+      if (isFull || (node.controlPlane && controlPlaneBusy)) continue;
+      const wait = domains?.hold(node.name, isUp ? new Set([...unavailable, ...down]) : disrupted);
+      if (wait !== undefined) {
+        domainWaits.set(node.name, wait);
+        continue;
+      }
     }
     disrupted.add(node.name);
     unavailable.add(node.name);
     controlPlaneBusy ||= node.controlPlane;
     begin.push({ name: node.name, level: 'Disrupt' });
   }
-  return { begin, slotsTaken: isIdle && candidates.length > 0 && begin.length === 0 };
+  const slotsTaken = isIdle && candidates.length > 0 && begin.length === 0 && domainWaits.size === 0;
+  return { begin, slotsTaken, domainWaits };
 }
 
 /** They reboot without disturbing anybody, but a target that breaks nodes should not break all new ones at once. */

@@ -160,7 +160,8 @@ describe('outside of the maintenance windows', () => {
 describe('a whole rollout, whatever happens on the way', () => {
   const anyScenario: fc.Arbitrary<SimulationScenario> = fc.record({
     nodes: fc.integer({ min: 1, max: 8 }),
-    maxUnavailable: fc.integer({ min: 1, max: 3 }),
+    maxUnavailable: fc.integer({ min: 1, max: 4 }),
+    perRack: fc.constantFrom(undefined, 1, 2),
     plans: fc.array(fc.constantFrom('Reboot', 'Drain', 'Live'), { minLength: 8, maxLength: 8 }),
     /** Between two reconciles; the simulation continues without events when they are used up. */
     events: fc.array(

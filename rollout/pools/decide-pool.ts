@@ -17,6 +17,7 @@ import {
   readWithAssignment,
 } from './assign-targets.ts';
 import { chooseNodes } from './choose-nodes.ts';
+import { type FailureDomains, failureDomainsOf } from './failure-domains.ts';
 import { haltOf } from './failures.ts';
 import { decideStartup, type StartupDecision } from './new-nodes.ts';
 import { nodeRemark } from './node-remark.ts';
@@ -45,6 +46,8 @@ interface PoolChoice {
   readonly skipped: readonly NodeHold[];
   /** Nodes could start, but those of `unavailable` use up maxUnavailable. */
   readonly slotsTaken: boolean;
+  /** What nodes wait for whose failure domain has no room, by node. */
+  readonly domainWaits: ReadonlyMap<string, string>;
   /** Set if nodes could start but for the pool's maintenance windows. */
   readonly awaitsWindow: Hold | undefined;
   /** What else nodes wait for that could start: other pools, nodes that bake. */
@@ -112,11 +115,12 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
   const steps = stepsUnderWay(moment, holdOn);
   const mayTake = isReadyToTake(observation.target);
   const { operatorNode } = options;
+  const domains = failureDomainsOf(observation.settings.failureDomains, observation.nodes);
   const choice = chooseNodes(states, {
-    ...choiceLimits(moment),
+    ...choiceLimits(moment, domains),
     only: (node) => mayTake && holdOn(node) === undefined,
   });
-  const arms = { observation, states, inService: nodesInService(observation) };
+  const arms = { observation, states, domains, inService: nodesInService(observation) };
   const candidates = armCandidates(arms, {
     isOpenFor: (node) => mayTake && isOpenForArming(holdOn(node)),
     ...present({ operatorNode }),
@@ -149,9 +153,9 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
     ...keptFromJoining(observation, moment.now),
     ...(mayTake ? keptFromTarget(states, holdOn) : []),
   ];
-  const { slotsTaken } = choice;
+  const { slotsTaken, domainWaits } = choice;
   const waits = { awaitsWindow, startWaits: started.waits, rebootWaits: armed.remarks };
-  return { assign, steps, startup, skipped, slotsTaken, ...waits };
+  return { assign, steps, startup, skipped, slotsTaken, domainWaits, ...waits };
 }
 
 /** Nodes that somebody else has in hand, so that they have not even got the target. */
@@ -193,8 +197,12 @@ function report(
     create: newcomers(observation, now),
     states,
     settled: observation.settled ?? noneSettled,
+    // A percentage of a domain is of nodes that have to be read for their label.
     newlySettled: states.filter(
-      (state) => !changing.has(state.name) && isSettled(state, settlesAfter(settings), now),
+      (state) =>
+        settings.failureDomains === undefined &&
+        !changing.has(state.name) &&
+        isSettled(state, settlesAfter(settings), now),
     ),
     unavailable: [
       ...observation.nodes.filter(isDownNewcomer).map(formatNewcomer),
@@ -234,7 +242,8 @@ export function lookAgainAfter(
   const waits: number[] = [];
   // A third of the lease's duration: two renewals may fail before it expires.
   if (decision.states.some(isAtWork)) waits.push((options.leaseSeconds * 1000) / 3);
-  if (decision.skipped.length > 0 || decision.slotsTaken) waits.push(SKIPPED_RETRY);
+  if (decision.skipped.length > 0 || decision.slotsTaken || decision.domainWaits.size > 0)
+    waits.push(SKIPPED_RETRY);
   for (const node of decision.states) {
     const down = downSince(node, unhealthyAfter);
     if (down !== undefined && down + unhealthyAfter > now) waits.push(down + unhealthyAfter - now);
@@ -287,16 +296,20 @@ function nodesInService({ nodes, settled = noneSettled }: PoolObservation): numb
   return nodes.filter(({ node }) => !isNewNode(node)).length + settled.nodes;
 }
 
-function choiceLimits({ observation, options, settings, settled, now }: PoolMoment) {
+function choiceLimits(
+  { observation, options, settings, settled, now }: PoolMoment,
+  domains: FailureDomains | undefined,
+) {
   const { pool, nodes } = observation;
   const most = maxUnavailable(pool.spec.maxUnavailable, nodesInService(observation));
   return {
-    maxUnavailable: most - nodes.filter(isDownNewcomer).length,
+    maxUnavailable: most,
+    down: nodes.filter(isDownNewcomer).map(({ node }) => node.metadata.name),
     settled,
     soak: settings.soak,
     unhealthyAfter: settings.unhealthyAfter,
     now,
-    ...present({ operatorNode: options.operatorNode }),
+    ...present({ operatorNode: options.operatorNode, domains }),
   };
 }
 

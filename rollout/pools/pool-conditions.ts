@@ -263,7 +263,10 @@ export const NODES_IN_SEVERAL_POOLS = 'NodesInSeveralPools';
 function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
   const remarks = new Map<string, string>();
   for (const state of decision.states) {
-    const remark = nodeRemark(state, decision.steps.get(state.name)) ?? decision.rebootWaits.get(state.name);
+    const remark =
+      nodeRemark(state, decision.steps.get(state.name)) ??
+      decision.rebootWaits.get(state.name) ??
+      decision.domainWaits.get(state.name);
     if (remark !== undefined) remarks.set(state.name, remark);
   }
   for (const { name, why } of decision.unavailable) remarks.set(name, `unavailable: ${why}`);

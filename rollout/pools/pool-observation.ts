@@ -75,7 +75,7 @@ export function fingerprintOf({
   const desired = 'target' in target ? target.target : undefined;
   const same = 'sameContent' in target ? [...target.sameContent].sort() : [];
   const awaits = 'awaits' in target;
-  const { softReboot, rebootSentinel } = settings;
+  const { softReboot, rebootSentinel, failureDomains } = settings;
   return JSON.stringify([
     pool.metadata.uid,
     target.kind,
@@ -87,6 +87,7 @@ export function fingerprintOf({
     settlesAfter(settings),
     softReboot,
     rebootSentinel,
+    failureDomains,
   ]);
 }
 

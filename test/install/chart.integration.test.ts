@@ -199,7 +199,7 @@ test('leaves out what values switch off', async () => {
   expect(kinds).not.toContain('PodDisruptionBudget');
   // Those that hold the limits of a daemon's and the builder's token, of the pods of builds, of what the operator
   // records, and of who has a Secret used, are no matter of taste.
-  expect(kinds.filter((kind) => kind === 'ValidatingAdmissionPolicy')).toHaveLength(11);
+  expect(kinds.filter((kind) => kind === 'ValidatingAdmissionPolicy')).toHaveLength(16);
 });
 
 test.runIf(isOnPath('helm'))(`is to Helm what it is here${withoutHelm}`, async () => {

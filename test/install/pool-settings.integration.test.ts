@@ -62,6 +62,7 @@ describe('the schema of spec.shale', () => {
       dependsOn: ['infra'],
       holdOnAlerts: ['severity="critical", team=~"a|b"'],
       holdOnQueries: ['up == 0'],
+      failureDomains: { topologyKey: 'topology.kubernetes.io/zone', maxUnavailable: '20%' },
       hooksBefore: ['lb'],
       hooksAfter: ['example.com_gpu'],
       soak: '0s',
@@ -91,6 +92,7 @@ describe('the schema of spec.shale', () => {
     ['another policy', { rebootPolicy: 'Never' }, /supported values: "Automatic", "AtNextReboot"/],
     ['a flag in words', { autoRollback: 'yes' }, /autoRollback.*boolean/],
     ['a relative path', { rebootSentinel: 'run/a' }, /expected the absolute path of a file/],
+    ['a domain of no label', { failureDomains: { topologyKey: 'a b' } }, /expected the key of a label/],
     ['a name of no hook', { hooksBefore: ['a/b'] }, /expected the name of a hook/],
     [
       'six fields of a schedule',
