@@ -55,6 +55,8 @@ export interface Node extends KubernetesObject {
     })[];
     readonly nodeInfo?: Readonly<Record<string, unknown>> & {
       readonly bootID?: string;
+      /** The host's, from /etc/machine-id; some kubelets report none. */
+      readonly machineID?: string;
       readonly architecture?: string;
       /** Such as `cri-o://1.34.1` or `containerd://2.1.4`. */
       readonly containerRuntimeVersion?: string;

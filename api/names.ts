@@ -275,6 +275,8 @@ export const SIGNING_KEYS_CONFIG_MAP = 'image-signing-keys';
  * writes.
  */
 export const PUSHED_IMAGES_CONFIG_MAP = 'pushed-images';
+/** The slots of lock services that nodes have or may have (FleetLock): a ConfigMap, which the operator writes. */
+export const FLEETLOCK_SLOTS_CONFIG_MAP = 'fleetlock-slots';
 /** The name of the only MachineConfiguration object. */
 export const MACHINE_CONFIGURATION = 'cluster';
 export const BUILDER_DEPLOYMENT = 'machine-os-builder';

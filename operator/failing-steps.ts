@@ -1,5 +1,5 @@
 import { type Node, Nodes } from '../api/kubernetes.ts';
-import { MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import { FLEETLOCK_SLOTS_CONFIG_MAP, MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import {
   FailingSteps,
@@ -41,8 +41,11 @@ export function failingStepsOf({ caches, membership, queues, events, now }: Part
   });
 }
 
-/** @returns for each controller of rollout/ what a key of it stands for, and what is done about it. */
-export function stepsOfControllers(caches: Caches) {
+/**
+ * @param namespace that Shale runs in.
+ * @returns for each controller of rollout/ what a key of it stands for, and what is done about it.
+ */
+export function stepsOfControllers(caches: Caches, namespace: string) {
   const node = (name: string): StepObject => caches.nodes.get(name) ?? nodeNamed(name);
   const pool = (name: string) => caches.pools.get(name);
   const configuration = (): StepObject =>
@@ -63,6 +66,10 @@ export function stepsOfControllers(caches: Caches) {
     certificates: { doing: 'telling it its certificates', objectOf: node },
     pinnedImages: { doing: 'telling it the images to keep', objectOf: node },
     annotations: { doing: "setting MCO's annotations on it", objectOf: node },
+    fleetLock: {
+      doing: 'giving back slots of lock services',
+      objectOf: () => configMapNamed(FLEETLOCK_SLOTS_CONFIG_MAP, namespace),
+    },
     departed: { doing: 'cleaning it up after it left its pool', objectOf: node },
   } as const satisfies Readonly<Record<string, KeyedStep>>;
 }
@@ -78,9 +85,12 @@ export function leftImagesStep(namespace: string): KeyedStep {
 }
 
 function stepOfSwitch(namespace: string, doing: string): KeyedStep {
-  const metadata = { name: SWITCH_CONFIG_MAP, namespace };
-  const object: StepObject = { apiVersion: 'v1', kind: 'ConfigMap', metadata };
+  const object = configMapNamed(SWITCH_CONFIG_MAP, namespace);
   return { doing, objectOf: () => object };
+}
+
+function configMapNamed(name: string, namespace: string): StepObject {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace } };
 }
 
 function nodeNamed(name: string): Pick<Node, 'apiVersion' | 'kind' | 'metadata'> {

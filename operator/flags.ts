@@ -1,8 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { errorMessage } from '../api/error-message.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
+import { readFleetLockUrl } from '../api/pool-settings/values.ts';
 import { present } from '../api/present.ts';
 import { logLevel, wholeNumber } from '../cluster/process.ts';
 import { StartupError } from '../cluster/startup-error.ts';
+import { type FleetLockServers, fleetLockServers } from '../rollout/gates/fleet-lock-server.ts';
 import { alertmanager, prometheus } from '../rollout/gates/monitoring-endpoints.ts';
 import type { Monitoring } from '../rollout/gates/monitoring-lookup.ts';
 import { type LimitFlags, limitsOf, withLimitFlags } from '../rollout/limit-flags.ts';
@@ -32,6 +35,9 @@ export interface OperatorFlags extends LimitFlags, BuilderFlags {
   readonly prometheusUrl?: URL;
   readonly prometheusTokenFile?: string;
   readonly prometheusCaFile?: string;
+  readonly fleetlockUrl: readonly string[];
+  readonly fleetlockTokenFile?: string;
+  readonly fleetlockCaFile?: string;
   readonly notifyUrl?: string;
   readonly notifySource: string;
   readonly drainReportMinutes: number;
@@ -178,6 +184,17 @@ function withMonitoringFlags(command: Command): Command {
       '--prometheus-ca-file <file>',
       "file with the certificates to trust for --prometheus-url; default: the system's",
     )
+    .option(
+      '--fleetlock-url <url...>',
+      'base URLs of the lock services (FleetLock) that pools may name (spec.shale.fleetLock)',
+      fleetLockUrls,
+      [],
+    )
+    .option('--fleetlock-token-file <file>', 'file with a bearer token for --fleetlock-url')
+    .option(
+      '--fleetlock-ca-file <file>',
+      "file with the certificates to trust for --fleetlock-url; default: the system's",
+    )
     .addOption(
       new Option('--notify-url <url>', "receiver of the operator's events as CloudEvents").env(
         'SHALE_NOTIFY_URL',
@@ -235,6 +252,16 @@ export function monitoringOf(flags: OperatorFlags): Monitoring {
   };
 }
 
+/** @returns the lock services that pools may name. */
+export function fleetLockOf({
+  fleetlockUrl,
+  fleetlockTokenFile,
+  fleetlockCaFile,
+}: Pick<OperatorFlags, 'fleetlockUrl' | 'fleetlockTokenFile' | 'fleetlockCaFile'>): FleetLockServers {
+  const files = present({ tokenFile: fleetlockTokenFile, caFile: fleetlockCaFile });
+  return fleetLockServers(fleetlockUrl, files);
+}
+
 /**
  * @returns where events go; undefined without a receiver.
  * @throws {StartupError} without the URL, which may contain a token: commander would print it.
@@ -247,6 +274,14 @@ export function receiverOf({ notifyUrl }: Pick<OperatorFlags, 'notifyUrl'>): URL
 }
 
 /** @throws InvalidArgumentError that says what would be right. */
+function fleetLockUrls(value: string, before: readonly string[]): readonly string[] {
+  try {
+    return [...before, readFleetLockUrl(value)];
+  } catch (error) {
+    throw new InvalidArgumentError(errorMessage(error));
+  }
+}
+
 function httpUrl(value: string): URL {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '')

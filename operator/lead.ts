@@ -12,7 +12,7 @@ import { builderDeployment } from '../opt-in/builder-deployment.ts';
 import type { Signing } from '../opt-in/signing-keys.ts';
 import { createCaches } from '../rollout/caches.ts';
 import { builderArguments } from './builder-flags.ts';
-import { monitoringOf, type OperatorFlags, receiverOf, rolloutOptions } from './flags.ts';
+import { fleetLockOf, monitoringOf, type OperatorFlags, receiverOf, rolloutOptions } from './flags.ts';
 import { leftImagePruner } from './left-images.ts';
 import { startLayeringController, startRolloutControllers } from './loop.ts';
 import type { OwnPod } from './preconditions.ts';
@@ -56,6 +56,7 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
       proveImage: imageProver({ ...registry, log }),
       onReady: () => telemetry?.is('leading'),
       monitoring: monitoringOf(flags),
+      fleetLock: fleetLockOf(flags),
       ...present({ telemetry }),
     });
   const layering = (either: AbortSignal) =>

@@ -119,13 +119,14 @@ test('the policy is worked on without any event, and metrics have the queue and 
     'certificates',
     'departed',
     'finish',
+    'fleetLock',
     'pinnedImages',
     'policy',
     'pools',
     'rendering',
     'services',
   ]);
-  expect([...lengths().values()]).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0]);
+  expect([...lengths().values()]).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
 });
 
 test('metrics say whether signing is disabled; deleted keys disable nothing', async () => {

@@ -36,6 +36,9 @@ import {
 } from '../rollout/controllers/rendering-controller.ts';
 import { ServiceConfigController } from '../rollout/controllers/service-config-controller.ts';
 import { DueRenderings } from '../rollout/due-renderings.ts';
+import { needsSlot } from '../rollout/gates/fleet-lock-need.ts';
+import { type FleetLockServers, fleetLockServers } from '../rollout/gates/fleet-lock-server.ts';
+import { FLEETLOCK_KEY, FleetLockSlots } from '../rollout/gates/fleet-lock-slots.ts';
 import {
   type Monitoring,
   type MonitoringLookups,
@@ -67,6 +70,8 @@ export interface RolloutParts {
   readonly proveImage: ProveImage;
   /** Absent: pools that name alerts or queries wait. */
   readonly monitoring?: Monitoring;
+  /** Absent: pools that name a lock service wait. */
+  readonly fleetLock?: FleetLockServers;
   readonly signal: AbortSignal;
   /** Called when the caches are synced and work starts. */
   readonly onReady?: () => void;
@@ -99,6 +104,7 @@ const WORKERS = {
   pinnedImages: 4,
   annotations: 4,
   departed: 2,
+  fleetLock: 1,
 } as const;
 type ControllerName = keyof typeof WORKERS;
 const NAMES = Object.keys(WORKERS) as ControllerName[];
@@ -124,7 +130,11 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   });
   const now = parts.now ?? systemClocks.now;
   const failing = failingStepsOf({ caches, membership, queues, events, now });
-  const controllers = createControllers({ ...parts, renderings, lookups, onRendered, failing }, membership);
+  const onSlotAsked = () => queues.fleetLock.add(FLEETLOCK_KEY);
+  const controllers = createControllers(
+    { ...parts, renderings, lookups, onRendered, onSlotAsked, failing },
+    membership,
+  );
   telemetry?.watch(() => new Map(NAMES.map((name) => [name, queues[name].length()])));
   let isSynced = false;
   // What is read at the start is nothing new: a pool that is Ready stays so.
@@ -144,12 +154,13 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
     telemetry?.metrics.setSigningDisabled(published === SIGNING_DISABLED);
   });
   queues.policy.add(MACHINE_CONFIGURATION);
+  queues.fleetLock.add(FLEETLOCK_KEY);
 
   const watching = allCaches(caches).map((cache) => cache.start(signal));
   await Promise.all(allCaches(caches).map((cache) => cache.synced()));
   isSynced = true;
   const allKeys = keysOfControllers({ caches, membership });
-  const stepOf = stepsOfControllers(caches);
+  const stepOf = stepsOfControllers(caches, options.namespace);
   const changeOfPool = (name: string) => changeField(caches.pools.get(name)?.spec.configuration?.name);
   if (!signal.aborted) parts.onReady?.();
   const working = NAMES.map((name) =>
@@ -177,6 +188,7 @@ function createControllers(
     Pick<RenderingControllerParts, 'renderings' | 'onRendered'> & {
       readonly lookups: MonitoringLookups;
       readonly failing: FailingSteps;
+      readonly onSlotAsked: () => void;
     },
   membership: Membership,
 ): Record<ControllerName, Controller> {
@@ -188,12 +200,25 @@ function createControllers(
   const machines = new MachineLookup(client, now);
   const maintenances = new MaintenanceLookup(client, now);
   const hands = { leases, machines, maintenances };
+  const slots = new FleetLockSlots({
+    ...{ client, namespace: options.namespace, log: parts.log, signal: parts.signal },
+    servers: parts.fleetLock ?? fleetLockServers([], {}),
+    needsSlot: (node) =>
+      needsSlot({
+        node: caches.nodes.get(node),
+        machineConfigNode: caches.machineConfigNodes.get(node),
+        lease: leases.holding(node),
+      }),
+    onAnswer: parts.onRendered,
+    onAsked: parts.onSlotAsked,
+    now: clocks.monotonic,
+  });
   const work = new NodeWork({ ...shared, leases, machines });
   const lanes = new Lanes(ALL_LANES);
   const recorder = new PoolRecorder({ ...shared, onProof: parts.onRendered });
   const coverageOf = switchCoverage(caches.layeringSwitch, options.namespace);
   return {
-    pools: new PoolController({ ...shared, ...hands, coverageOf, membership, work, lanes, recorder }),
+    pools: new PoolController({ ...shared, ...hands, slots, coverageOf, membership, work, lanes, recorder }),
     finish: new FinishController({ ...shared, ...hands, membership, work, lanes }),
     rendering: new RenderingController(shared),
     services: new ServiceConfigController(shared),
@@ -202,6 +227,7 @@ function createControllers(
     pinnedImages: new PinnedImagesController({ ...shared, ...hands }),
     annotations: new AnnotationsController({ ...shared, leases }),
     departed: new DepartedNodesController({ ...shared, ...hands, membership, leases, work }),
+    fleetLock: slots,
   };
 }
 

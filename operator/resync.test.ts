@@ -40,6 +40,7 @@ it('each controller has a key for everything that it works on', () => {
     policy: ['cluster'],
     certificates: ['member', 'deleted'],
     pinnedImages: ['member', 'deleted'],
+    fleetLock: ['slots'],
     annotations: ['member', 'deleted'],
     departed: ['deleted', 'of-no-pool', 'released'],
   });

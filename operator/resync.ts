@@ -1,5 +1,6 @@
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { Caches } from '../rollout/caches.ts';
+import { FLEETLOCK_KEY } from '../rollout/gates/fleet-lock-slots.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
 import { SERVICES_KEY } from './observe.ts';
@@ -34,6 +35,7 @@ export function keysOfControllers({ caches, membership }: Known) {
     policy: () => [MACHINE_CONFIGURATION],
     certificates: nodes,
     pinnedImages: nodes,
+    fleetLock: () => [FLEETLOCK_KEY],
     annotations: nodes,
     departed: () => new Set(known().filter((name) => membership.poolOf(name) === undefined)),
   } as const;

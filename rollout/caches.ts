@@ -126,7 +126,7 @@ export function allCaches(caches: Caches): readonly Pick<FreshCache<KubernetesOb
 export function keptNode(node: Node): Node {
   const { apiVersion, kind, metadata, spec = {}, status = {} } = withoutManagedFields(node);
   const { unschedulable, taints } = spec;
-  const { bootID, architecture, containerRuntimeVersion } = status.nodeInfo ?? {};
+  const { bootID, machineID, architecture, containerRuntimeVersion } = status.nodeInfo ?? {};
   return {
     apiVersion,
     kind,
@@ -137,7 +137,7 @@ export function keptNode(node: Node): Node {
     status: {
       conditions: (status.conditions ?? []).filter(({ type }) => type === 'Ready'),
       nodeInfo: {
-        ...present({ bootID, architecture, containerRuntimeVersion }),
+        ...present({ bootID, machineID, architecture, containerRuntimeVersion }),
       },
     },
   };

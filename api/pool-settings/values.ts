@@ -2,6 +2,7 @@ import { Cron } from 'croner';
 import { z } from 'zod';
 import { parseDuration } from '../duration.ts';
 import { errorMessage } from '../error-message.ts';
+import { parseLabelSelector } from '../label-selector.ts';
 import type { NodeLimit } from '../max-unavailable.ts';
 
 /** What the settings of a pool are made of: how each is written, which the API server checks, and what it means. */
@@ -217,4 +218,79 @@ export function readQueries(queries: readonly string[]): QueryHold {
       `a query is longer than ${LONGEST_QUERY} characters in a URL: record it by a rule of Prometheus`,
     );
   return { kind: 'named', questions: queries };
+}
+
+const GROUP = /^[a-zA-Z0-9.-]+$/;
+
+/** As the protocol of FleetLock has it (Zincati's documentation, "FleetLock protocol"). */
+export const FleetLockField = z.object({
+  url: textOf(
+    /^https?:[/][/][^ ?#@]+$/,
+    253,
+    'an HTTP or HTTPS URL without a user, a query or a fragment',
+  ).describe('Its base URL, one of those of --fleetlock-url: the path of the protocol follows.'),
+  group: textOf(GROUP, 253, 'letters, digits, "." and "-"')
+    .exactOptional()
+    .describe("The group of the pool's nodes there. Absent: default."),
+});
+
+/** A lock service that coordinates reboots. */
+export interface FleetLock {
+  /** Its base URL, without a slash at its end. */
+  readonly url: string;
+  /** A service may have a limit of its own for each group. */
+  readonly group: string;
+}
+
+/** Whom a pool's nodes ask before a reboot. */
+export type FleetLockSetting =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'named'; readonly lock: FleetLock }
+  /** It can't be read: reboots wait. */
+  | { readonly kind: 'unreadable' };
+
+/** @throws Error that says what is wrong, without the text, which may have a password. */
+export function readFleetLockUrl(text: string): string {
+  const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw new Error('it is no HTTP or HTTPS URL');
+  if (url.username !== '' || url.password !== '') throw new Error('a URL must not have a user or a password');
+  if (url.search !== '' || url.hash !== '')
+    throw new Error('a base URL must not have a query or a fragment: the path of the protocol follows it');
+  return url.href.replace(/\/+$/, '');
+}
+
+/** @throws Error for a URL that can't be used. */
+export function readFleetLock({ url, group = 'default' }: z.infer<typeof FleetLockField>): FleetLockSetting {
+  return { kind: 'named', lock: { url: readFleetLockUrl(url), group } };
+}
+
+/** Pods that vote. */
+export interface PodsSelected {
+  readonly namespace: string;
+  /** As the API server takes it (Kubernetes, "Labels and Selectors"). */
+  readonly selector: string;
+}
+
+/** The static pods of etcd, of kubeadm, Talos and RKE2, and of OpenShift. */
+export const ETCD_PODS: readonly PodsSelected[] = [
+  { namespace: 'kube-system', selector: 'component=etcd' },
+  { namespace: 'openshift-etcd', selector: 'app=etcd' },
+];
+
+export const QuorumPods = z
+  .array(
+    z.object({
+      namespace: textOf(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, 63, 'the name of a namespace'),
+      selector: z.string().min(1).max(1000).describe('A label selector, such as component=etcd.'),
+    }),
+  )
+  .min(1)
+  .max(10);
+
+/** @throws Error for a label selector that can't be parsed. */
+export function readQuorumPods(pods: z.infer<typeof QuorumPods>): readonly PodsSelected[] {
+  return readEach(pods, 'pods', (each) => {
+    parseLabelSelector(each.selector);
+    return each;
+  });
 }

@@ -7,7 +7,7 @@ import {
   ImageTagMirrorSets,
 } from '../../api/image-sources.ts';
 import { KubeletConfigs } from '../../api/kubelet-config.ts';
-import { ConfigMaps, type Lease, Leases, Nodes } from '../../api/kubernetes.ts';
+import { ConfigMaps, type Lease, Leases, Nodes, type Pod } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
@@ -22,6 +22,7 @@ import {
 } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { PinnedImageSets } from '../../api/pinned-image-set.ts';
+import type { PodsSelected } from '../../api/pool-settings/values.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { generatedFrom } from '../../machineconfig/service-configs.ts';
 import { type ClusterState, machineConfigsOf } from '../../predict/objects/cluster-state.ts';
@@ -29,6 +30,7 @@ import { MaintenanceLookup } from '../../rollout/node-claims.ts';
 import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { readTightBudgets, type TightBudget } from './blocked-drains.ts';
+import { readVotingPods } from './quorum-remarks.ts';
 
 /** ms; an interactive command must not hang when the API server doesn't respond. */
 const MAINTENANCE_DEADLINE_MS = 60_000;
@@ -64,6 +66,8 @@ export interface LiveCluster extends ClusterState {
   readonly inMaintenance: ReadonlySet<string>;
   /** Reads the PodDisruptionBudgets that allow no disruption now, which only a change that drains waits for. */
   readonly tightBudgets: (signal: AbortSignal) => Promise<readonly TightBudget[]>;
+  /** Lists pods that vote; none where the user may not. */
+  readonly votingPods: (selected: readonly PodsSelected[], signal: AbortSignal) => Promise<readonly Pod[]>;
 }
 
 async function ifServed<T>(read: Promise<T>): Promise<T | undefined> {
@@ -122,5 +126,6 @@ export async function readLiveCluster(
     leases,
     inMaintenance: inMaintenance ?? new Set(),
     tightBudgets: (signal) => readTightBudgets(client, signal),
+    votingPods: (selected, signal) => readVotingPods(client, selected, signal),
   };
 }

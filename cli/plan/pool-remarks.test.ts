@@ -145,3 +145,10 @@ test('a pool with a MachineConfig that is being tried', () => {
   expect(poolRemarks(pool([condition('ChangeTried', 'True', what)]), NOW)).toEqual([what]);
   expect(poolRemarks(pool([condition('ChangeTried', 'False')]), NOW)).toEqual([]);
 });
+
+test('a pool whose reboots a lock service coordinates', () => {
+  const pool = aPool('worker', { shale: { fleetLock: { url: 'https://lock.example.com/' } } });
+  expect(poolRemarks(pool, NOW)).toEqual([
+    'each node that reboots waits for a slot of group default at the lock service https://lock.example.com',
+  ]);
+});

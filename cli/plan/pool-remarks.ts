@@ -39,6 +39,7 @@ export function poolRemarks(
     ...dependencyRemarks(pool, settings, pools),
     ...alertRemarks(settings),
     ...queryRemarks(settings),
+    ...lockRemarks(settings),
     ...waveRemarks(settings),
     ...hookRemarks(settings),
     ...rebootRemarks(pool, settings),
@@ -111,6 +112,19 @@ function alertRemarks({ holdOnAlerts: alerts }: PoolSettings): readonly string[]
 function queryRemarks({ holdOnQueries: queries }: PoolSettings): readonly string[] {
   if (queries.kind !== 'named') return [];
   return [`updates wait while a query of Prometheus has a result: ${queries.questions.join('; or ')}`];
+}
+
+function lockRemarks({ fleetLock }: PoolSettings): readonly string[] {
+  switch (fleetLock.kind) {
+    case 'none':
+      return [];
+    case 'unreadable':
+      return [`no node reboots: spec.shale.fleetLock can't be read`];
+    case 'named': {
+      const { url, group } = fleetLock.lock;
+      return [`each node that reboots waits for a slot of group ${group} at the lock service ${url}`];
+    }
+  }
 }
 
 function waveRemarks({ waves }: PoolSettings): readonly string[] {

@@ -4,8 +4,10 @@ import type { PoolLookups, PoolTrees } from '../../predict/image/base-lookup.ts'
 import { type PoolPrediction, predictPools } from '../../predict/plan.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
+import { objectNamed } from '../../view/named.ts';
 import { blockedDrains, isDrained } from '../change/blocked-drains.ts';
 import type { Change } from '../change/file-flags.ts';
+import { disruptsVoters, quorumRemarks } from '../change/quorum-remarks.ts';
 import { baseRequests, lookUpBases } from './look-up-bases.ts';
 import type { LookupAccess } from './pool-registry.ts';
 import { readBaseTrees, treeRequests } from './read-base-trees.ts';
@@ -46,18 +48,34 @@ export async function predictChange(
   if (live === undefined) return predicted;
   const drains = predicted.some(({ nodes }) => nodes.some(isDrained));
   const budgets = drains ? await live.tightBudgets(signal) : [];
-  return predicted.map((prediction) =>
-    withRemarks(prediction, [
-      ...rolloutRemarks(
-        [prediction.plan.pool],
-        after.pools,
-        live,
-        Date.now(),
-        prediction.nodes.some(isDrained),
-      ),
-      ...blockedDrains(prediction.nodes, budgets),
-    ]),
+  return Promise.all(
+    predicted.map(async (prediction) =>
+      withRemarks(prediction, [
+        ...rolloutRemarks(
+          [prediction.plan.pool],
+          after.pools,
+          live,
+          Date.now(),
+          prediction.nodes.some(isDrained),
+        ),
+        ...blockedDrains(prediction.nodes, budgets),
+        ...(await quorumOf(prediction, after, live, signal)),
+      ]),
+    ),
   );
+}
+
+async function quorumOf(
+  { plan: { pool: name }, nodes }: PoolPrediction,
+  { pools }: Change['after'],
+  live: NonNullable<Change['live']>,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const pool = objectNamed(pools, name);
+  if (pool === undefined) return [];
+  const { quorumPods } = poolSettings(pool, defaultRolloutOptions);
+  if (!disruptsVoters(nodes, live, quorumPods)) return [];
+  return quorumRemarks(nodes, live, await live.votingPods(quorumPods, signal));
 }
 
 function withRemarks({ plan, ...others }: PoolPrediction, remarks: readonly string[]): PoolPrediction {

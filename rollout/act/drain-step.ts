@@ -46,7 +46,8 @@ const PARALLEL_EVICTIONS = 10;
 
 /**
  * Performs one step of a drain: requests the eviction of every pod that has to leave and waits for none of them. Call
- * it again until the node is drained. It keeps no state, so another leader can continue.
+ * it again until the node is drained. It keeps no state, so another leader can continue
+ * (docs/decisions/0030-no-eviction-requests.md has why it creates no EvictionRequests).
  *
  * An eviction that fails blocks its own pod, whatever the reason is: several budgets for one pod are an error 500, and
  * a webhook may answer anything. All pods are tried each time.

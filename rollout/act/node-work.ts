@@ -15,7 +15,7 @@ import type { MachineLookup } from '../node-claims.ts';
 import { leaseNameOf, type NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import { type HookPhase, type Hooks, hookRequestOn } from '../pools/hooks.ts';
-import { isNewNode, isReady } from '../pools/node-state.ts';
+import { isControlPlane, isNewNode, isReady, workOn } from '../pools/node-state.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
 import { drainSpan } from '../reports/spans.ts';
@@ -98,6 +98,8 @@ export class NodeWork {
   async carryOut(step: NodeStep, piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
     const { name } = piece.node.metadata;
     if (this.#inHand.has(name)) return { lookAgainAfter: IN_HAND_RETRY };
+    if (step.kind === 'take' && step.level === 'Disrupt' && this.#isControlPlaneBusy(piece.node))
+      return { note: 'waits for another control-plane node', lookAgainAfter: IN_HAND_RETRY };
     this.#inHand.add(name);
     try {
       return await this.#carryOut(step, piece, signal);
@@ -154,6 +156,22 @@ export class NodeWork {
         return this.#empty({ ...piece, node }, signal);
       }
     }
+  }
+
+  /**
+   * Passes over two pools may each have chosen a control-plane node at the same time, and no gate of theirs has seen
+   * the other one. What is at work when a node is taken is in the caches or in hand.
+   */
+  #isControlPlaneBusy(node: Node): boolean {
+    if (!isControlPlane(node)) return false;
+    const { nodes, machineConfigNodes } = this.#parts.caches;
+    return nodes.list().some((other) => {
+      const { name } = other.metadata;
+      if (name === node.metadata.name || !isControlPlane(other)) return false;
+      const spec = machineConfigNodes.get(name)?.spec;
+      const work = spec === undefined ? undefined : workOn(other, spec);
+      return this.#inHand.has(name) || work?.cordon !== undefined || work?.grant === 'Disrupt';
+    });
   }
 
   /**

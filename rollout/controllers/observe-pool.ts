@@ -8,6 +8,7 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { byCodeUnits } from '../../api/order.ts';
+import { ETCD_PODS } from '../../api/pool-settings/values.ts';
 import { present } from '../../api/present.ts';
 import { otherOwner } from '../../api/repository-owner.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
@@ -23,7 +24,11 @@ import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
+import { fleetLockId } from '../gates/fleet-lock-id.ts';
+import type { FleetLockSlots } from '../gates/fleet-lock-slots.ts';
 import type { MonitoringLookups } from '../gates/monitoring-lookup.ts';
+import { mayVote, quorumAmong } from '../gates/quorum.ts';
+import { VotingPods } from '../gates/quorum-pods.ts';
 import { inParallel } from '../in-parallel.ts';
 import type { MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
@@ -87,6 +92,7 @@ export interface PoolObserverParts {
   readonly machines: MachineLookup;
   readonly maintenances: Pick<MaintenanceLookup, 'nodes'>;
   readonly lookups: MonitoringLookups;
+  readonly slots: Pick<FleetLockSlots, 'stateOf'>;
   readonly recorder: Pick<PoolRecorder, 'checkOf'>;
   /** What the layering switch asks for a pool. */
   readonly coverageOf: (pool: MachineConfigPool) => LayeringCoverage;
@@ -98,6 +104,7 @@ export interface PoolObserverParts {
 /** Observes a pool: its target, its settings, and those of its nodes that something may have to be done about. */
 export class PoolObserver {
   readonly #parts: PoolObserverParts;
+  readonly #votingPods: VotingPods;
   #compared: { readonly key: string; readonly configs: ComparedConfigs } = {
     key: '',
     configs: new WeakMap(),
@@ -105,6 +112,7 @@ export class PoolObserver {
 
   constructor(parts: PoolObserverParts) {
     this.#parts = parts;
+    this.#votingPods = new VotingPods(parts.client, parts.now);
   }
 
   /** @throws ApiError when Machines or NodeMaintenances can't be read. */
@@ -125,6 +133,7 @@ export class PoolObserver {
       ...resolved,
       members,
       moment,
+      ...present({ quorum: await this.#quorum(active, resolved.settings, signal) }),
       decided: this.#decidedOn(pool),
       settled: { ...settled, nodes: settled.nodes - disturbed.length },
       nodes: nodes.map((member) => ({
@@ -187,6 +196,7 @@ export class PoolObserver {
       ...(settings.holdOnQueries.kind === 'none'
         ? {}
         : { queries: () => lookups.queries.stateOf(name, settings.holdOnQueries) }),
+      ...present({ fleetLock: this.#fleetLock(name, settings) }),
     };
     const { rollback: asked, deadline: limit, autoRollback } = settings;
     if (asked === undefined && limit === undefined && !autoRollback)
@@ -232,6 +242,24 @@ export class PoolObserver {
       target: rollback.kind === 'held' ? rollback.target : ownTarget,
       ...{ rollback, rollbackRequest, deadline },
     };
+  }
+
+  /** @returns what asks for a node's slot; undefined in a pool that names no lock service. */
+  #fleetLock(pool: string, { fleetLock }: PoolSettings): PoolObservation['fleetLock'] {
+    const { caches, slots } = this.#parts;
+    switch (fleetLock.kind) {
+      case 'none':
+        return undefined;
+      case 'unreadable':
+        return () => ({ kind: 'unknown', why: "spec.shale.fleetLock can't be read" });
+      case 'named':
+        return (name) => {
+          const node = caches.nodes.get(name);
+          return node === undefined
+            ? { kind: 'asking' }
+            : slots.stateOf(pool, name, fleetLockId(node), fleetLock.lock);
+        };
+    }
   }
 
   #repositoryOwner(config: MachineOSConfig | undefined): string | undefined {
@@ -281,6 +309,24 @@ export class PoolObserver {
       const machineConfigNode = caches.machineConfigNodes.get(name);
       return node === undefined ? [] : [{ node, machineConfigNode, lease: leases.holding(name) }];
     });
+  }
+
+  /** Lists pods only where a node that may vote could be disrupted next, or be granted that. */
+  async #quorum(
+    active: readonly string[],
+    { quorumPods }: PoolSettings,
+    signal: AbortSignal,
+  ): Promise<PoolObservation['quorum']> {
+    const { nodes, machineConfigNodes } = this.#parts.caches;
+    const isNamed = quorumPods !== ETCD_PODS;
+    const matters = active.some((name) => {
+      const [node, of] = [nodes.get(name), machineConfigNodes.get(name)];
+      return node !== undefined && of !== undefined && (isNamed || mayVote(node)) && awaitsGrant(of);
+    });
+    if (!matters) return undefined;
+    const pods = await this.#votingPods.list(quorumPods, signal);
+    const machineConfigNode = (name: string) => machineConfigNodes.get(name);
+    return quorumAmong({ nodes: nodes.list(), pods, machineConfigNode });
   }
 
   /** Costs a request, so it is read only where a node may be updated next, or may be unavailable for this reason. */

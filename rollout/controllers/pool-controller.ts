@@ -17,6 +17,7 @@ import type { NodeWork } from '../act/node-work.ts';
 import { PoolFailures } from '../act/pool-failures.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
+import type { FleetLockSlots } from '../gates/fleet-lock-slots.ts';
 import type { MonitoringLookups } from '../gates/monitoring-lookup.ts';
 import type { MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
@@ -47,6 +48,7 @@ export interface PoolControllerParts {
   readonly machines: MachineLookup;
   readonly maintenances: Pick<MaintenanceLookup, 'nodes'>;
   readonly lookups: MonitoringLookups;
+  readonly slots: Pick<FleetLockSlots, 'stateOf'>;
   readonly coverageOf: PoolObserverParts['coverageOf'];
   readonly work: NodeWork;
   /** Shared with what finishes updates (finish-controller.ts). */

@@ -1,3 +1,4 @@
+import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Choice } from '../pools/choose-nodes.ts';
 import { awaitsRecovery } from '../pools/failures.ts';
 import type { NodeState } from '../pools/node-state.ts';
@@ -5,8 +6,8 @@ import type { NodeTarget } from '../pools/node-target.ts';
 import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
 import { recordedTarget } from '../pools/pool-record.ts';
 import type { GateContext } from './gate.ts';
-import { startGates, timeGates } from './gates.ts';
-import type { Hold } from './hold.ts';
+import { disruptionGates, startGates, timeGates } from './gates.ts';
+import type { Hold, StartHold } from './hold.ts';
 
 /** What a choice becomes by what nodes have to wait for. */
 export interface Started extends Pick<Choice, 'begin'> {
@@ -36,11 +37,8 @@ export function delayStarts(begin: Choice['begin'], context: GateContext): Start
     return goesBack(node, context) ? [] : [state];
   });
   const holds = mayWait.length === 0 ? [] : startGates.flatMap((gate) => gate.hold(context, mayWait) ?? []);
-  return {
-    begin: begin.filter(({ name }) => !holds.some(({ held }) => held.has(name))),
-    waits: holds.filter(({ held }) => held.size > 0).flatMap(({ hold }) => hold ?? []),
-    heldFor: (name) => holds.find(({ held }) => held.has(name))?.hold,
-  };
+  const free = begin.filter(({ name }) => !holds.some(({ held }) => held.has(name)));
+  return startedOf(free, holds);
 }
 
 /** Takes those out of a choice for which it is not the time. @returns what they wait for, where there are any. */
@@ -61,6 +59,78 @@ export function startInTime(
     awaitsWindow ??= hold;
   }
   return { begin: left, awaitsWindow };
+}
+
+/**
+ * Takes those out of a choice that must not be drained or rebooted now. Each gate is asked about the nodes that those
+ * before it let through, because what it is asked about may take something of others (fleet-lock.ts).
+ */
+export function startDisruptions(begin: Choice['begin'], context: GateContext): Started {
+  const states = new Map(context.states.map((state) => [state.name, state]));
+  let left = begin;
+  const holds: StartHold[] = [];
+  for (const gate of disruptionGates) {
+    const disruptive = left.flatMap(({ name, level }) =>
+      level === 'Disrupt' ? (states.get(name) ?? []) : [],
+    );
+    const hold = disruptive.length === 0 ? undefined : gate.hold(context, disruptive);
+    if (hold === undefined) continue;
+    holds.push(hold);
+    left = left.filter(({ name }) => !hold.held.has(name));
+  }
+  return startedOf(left, holds);
+}
+
+/**
+ * One node of the control plane goes at a time, in the order of all nodes. Where a voter is unhealthy, that is not the
+ * order of the healthy ones, which wait for it: its own update may be what repairs it.
+ *
+ * @param mayStart whether nothing closes the pool for a node.
+ * @returns whether a node leaves its turn to one that does not wait for a quorum.
+ */
+export function givesWay(
+  { quorum: holdOn, states }: GateContext,
+  mayStart: (node: NodeState) => boolean,
+): (node: NodeState) => boolean {
+  if (holdOn === undefined) return () => false;
+  const isHeld = ({ name }: NodeState) => holdOn(name, []) !== undefined;
+  const waits = states.filter((node) => mayStart(node) && awaitsDisruption(node));
+  if (waits.every(isHeld)) return () => false;
+  return (node) => awaitsDisruption(node) && isHeld(node);
+}
+
+function awaitsDisruption({ assigned, holders, progress, work }: NodeState): boolean {
+  const isFree = assigned && holders.length === 0 && work.cordon === undefined && work.grant === undefined;
+  return isFree && progress.kind === 'staged' && isDisruptive(progress.actions);
+}
+
+/**
+ * What a node that is being drained waits for before its grant. It may have come there without a start: one that was
+ * left cordoned when its lease was taken goes on once the lease is free.
+ *
+ * @returns undefined where the node goes on.
+ */
+export function disruptionLost(
+  context: GateContext,
+): (node: NodeState) => { readonly why: string; readonly backsOut: boolean } | undefined {
+  return (node) => {
+    for (const gate of disruptionGates) {
+      const found = gate.hold(context, [node]);
+      if (found?.held.has(node.name) !== true) continue;
+      return { why: found.hold?.message ?? ASKING, backsOut: gate.backsOut };
+    }
+    return undefined;
+  };
+}
+
+const ASKING = 'it is being asked whether the node may be disrupted';
+
+function startedOf(begin: Choice['begin'], holds: readonly StartHold[]): Started {
+  return {
+    begin,
+    waits: holds.filter(({ held }) => held.size > 0).flatMap(({ hold }) => hold ?? []),
+    heldFor: (name) => holds.find(({ held }) => held.has(name))?.hold,
+  };
 }
 
 function hasBegun(node: NodeState): boolean {

@@ -8,7 +8,7 @@ import type { SeenNode } from './seen-node.ts';
 /**
  * One reason for which updates wait. Each file of this folder has one; a gate states in its parameters what it reads.
  */
-export type Gate = PoolGate | NodeGate | HolderGate | StartGate | TimeGate;
+export type Gate = PoolGate | NodeGate | HolderGate | StartGate | TimeGate | DisruptionGate;
 
 /** An admin closed the pool: nothing starts in it, and what has no grant yet is put back. */
 export interface PoolGate {
@@ -49,6 +49,20 @@ export interface TimeGate {
   readonly isFree: (context: GateContext, node: NodeState, level: Grant['level']) => boolean;
   /** Only asked where a node waits. */
   readonly hold: (context: GateContext) => Hold | undefined;
+}
+
+/**
+ * Delays each drain and reboot that Shale itself starts, whatever it is for: what it protects is disrupted by a
+ * rollback as well. It is asked last, about the nodes that nothing else holds.
+ */
+export interface DisruptionGate {
+  readonly kind: 'disruption';
+  /** Of its holds: reasons of the condition UpdatesHeld, and of its metric. */
+  readonly reasons: readonly string[];
+  /** Whether a node that is being drained is put back when the gate is closed; otherwise it stays cordoned. */
+  readonly backsOut: boolean;
+  /** @param nodes those that would be drained or rebooted now, at least one. */
+  readonly hold: (context: GateContext, nodes: readonly NodeState[]) => StartHold | undefined;
 }
 
 /** A pool at one moment. */

@@ -5,6 +5,7 @@ import { closed } from './closed.ts';
 import { cordoned } from './cordoned.ts';
 import { deletion } from './deletion.ts';
 import { dependencies } from './dependencies.ts';
+import { fleetLock } from './fleet-lock.ts';
 import { foreignTaint } from './foreign-taint.ts';
 import type { Gate, GateContext } from './gate.ts';
 import { halted } from './halted.ts';
@@ -16,6 +17,7 @@ import { paused } from './paused.ts';
 import { plannedMaintenance } from './planned-maintenance.ts';
 import { poweredOff } from './powered-off.ts';
 import { queries } from './queries.ts';
+import { quorum } from './quorum.ts';
 import { rebootsByOthers } from './reboots-by-others.ts';
 import type { SeenNode } from './seen-node.ts';
 import { unmanaged } from './unmanaged.ts';
@@ -28,7 +30,7 @@ import { wavesGate } from './waves.ts';
  * Where several hold, the first one is reported, so the order is that in which an admin has to act: what a person
  * decided about the pool, what failed nodes decided, who has the node in hand, and at last what ends by itself. The
  * kinds are asked in this order, too: a node that somebody else has in hand is none that waits for an alert to end, and
- * only what is to start now asks other pools, monitoring systems and the clock.
+ * only what is to start now asks other pools, monitoring systems, the clock and lock services.
  */
 const gates: readonly Gate[] = [
   unmanaged,
@@ -48,6 +50,8 @@ const gates: readonly Gate[] = [
   queries,
   wavesGate,
   windowsGate,
+  quorum,
+  fleetLock,
 ];
 
 type GateOf<Kind extends Gate['kind']> = Extract<Gate, { readonly kind: Kind }>;
@@ -61,9 +65,12 @@ const nodeGates = gatesOf('node');
 const holderGates = gatesOf('holder');
 export const startGates = gatesOf('start');
 export const timeGates = gatesOf('time');
+export const disruptionGates = gatesOf('disruption');
 
 /** What a rollout waits for before it starts with further nodes: reasons of the condition UpdatesHeld. */
-export const START_WAIT_REASONS: readonly string[] = startGates.flatMap(({ reasons }) => reasons);
+export const START_WAIT_REASONS: readonly string[] = [...startGates, ...disruptionGates].flatMap(
+  ({ reasons }) => reasons,
+);
 
 /**
  * @returns why no update may start in a pool, as its admin or the cluster's has set it; undefined where updates may

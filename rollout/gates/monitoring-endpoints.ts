@@ -1,65 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { errorMessage } from '../../api/error-message.ts';
 import type { AlertMatchers } from '../../api/pool-settings/values.ts';
-import { type Connection, outsideAgentFor } from '../../cluster/connection.ts';
-import { type HttpRequest, readJson, send } from '../../cluster/http-request.ts';
 import type { Ask } from './monitoring-lookup.ts';
-
-export interface EndpointSettings {
-  /** Its root: the path of the API follows. */
-  readonly url: URL;
-  /** File with a token for it. */
-  readonly tokenFile?: string;
-  /** File with the certificates to trust for it. */
-  readonly caFile?: string;
-}
-
-/**
- * Gets one answer of a monitoring system. The files are read for each request, because tokens and certificates are
- * renewed.
- *
- * @param what the system, for errors.
- * @param read takes what the answer means out of its status and its body; its errors are about what "it" did.
- * @throws Error that names the system and its host.
- */
-async function askEndpoint<T>(
-  what: string,
-  { url, tokenFile, caFile }: EndpointSettings,
-  request: Pick<HttpRequest, 'path' | 'query' | 'signal'>,
-  read: (status: number | undefined, body: unknown) => T,
-): Promise<T> {
-  const isPlain = url.protocol === 'http:';
-  try {
-    const agent = outsideAgentFor(url, caFile === undefined || isPlain ? {} : { ca: await readFile(caFile) });
-    const connection: Connection = {
-      baseUrl: url,
-      agent,
-      authorize: async () =>
-        tokenFile === undefined
-          ? {}
-          : { authorization: `Bearer ${(await readFile(tokenFile, 'utf8')).trim()}` },
-    };
-    try {
-      const response = await send(connection, { method: 'GET', ...request });
-      return read(response.statusCode, await readJson(response));
-    } finally {
-      agent.destroy();
-    }
-  } catch (error) {
-    throw new Error(`${what} ${url.host}: ${reasonOf(error, request.signal)}`, { cause: error });
-  }
-}
-
-/** @returns the error for an answer that is none, with the start of what it says. */
-function refusal(status: number | undefined, body: unknown): Error {
-  return new Error(`it answers ${status}: ${JSON.stringify(body ?? '').slice(0, 200)}`);
-}
-
-function reasonOf(error: unknown, signal: AbortSignal): string {
-  if (signal.aborted) return 'it did not answer in time';
-  return errorMessage(error);
-}
+import { askOutside, type EndpointSettings, unexpectedAnswer } from './outside-endpoint.ts';
 
 /** What of an alert matters here (Alertmanager's API v2, gettableAlert). */
 const Alerts = z.array(
@@ -77,12 +19,12 @@ const Alerts = z.array(
 export function alertmanager(endpoint: EndpointSettings): Ask<AlertMatchers> {
   const which = { active: 'true', silenced: 'false', inhibited: 'false', unprocessed: 'false' };
   return (matchers, signal) =>
-    askEndpoint(
+    askOutside(
       'Alertmanager',
       endpoint,
       { path: '/api/v2/alerts', query: { ...which, filter: matchers }, signal },
       (status, body) => {
-        if (status !== 200) throw refusal(status, body);
+        if (status !== 200) throw unexpectedAnswer(status, body);
         return activeOnes(body);
       },
     );
@@ -114,11 +56,8 @@ const RefusedQuery = z.object({ status: z.literal('error'), error: z.string() })
 /** @returns what asks a Prometheus, or what has its HTTP API, for a query: the query itself if it has a result now. */
 export function prometheus(endpoint: EndpointSettings): Ask<string> {
   return (query, signal) =>
-    askEndpoint(
-      'Prometheus',
-      endpoint,
-      { path: '/api/v1/query', query: { query }, signal },
-      (status, body) => (hasResult(query, status, body) ? [query] : []),
+    askOutside('Prometheus', endpoint, { path: '/api/v1/query', query: { query }, signal }, (status, body) =>
+      hasResult(query, status, body) ? [query] : [],
     );
 }
 
@@ -129,7 +68,7 @@ export function prometheus(endpoint: EndpointSettings): Ask<string> {
 function hasResult(query: string, status: number | undefined, body: unknown): boolean {
   const refused = RefusedQuery.safeParse(body);
   if (refused.success) throw new Error(`it refuses the query ${query}: ${refused.data.error}`);
-  if (status !== 200) throw refusal(status, body);
+  if (status !== 200) throw unexpectedAnswer(status, body);
   const answer = QueryAnswer.safeParse(body);
   if (!answer.success) throw new Error('it answers something else than the result of a query');
   const { data, warnings } = answer.data;

@@ -1,7 +1,13 @@
 import { maxUnavailable } from '../../api/max-unavailable.ts';
 import { present } from '../../api/present.ts';
 import { diskHolder } from '../gates/cordoned.ts';
-import { delayStarts, startInTime } from '../gates/delay-starts.ts';
+import {
+  delayStarts,
+  disruptionLost,
+  givesWay,
+  startDisruptions,
+  startInTime,
+} from '../gates/delay-starts.ts';
 import type { GateContext } from '../gates/gate.ts';
 import { closingHold, poolHold } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
@@ -50,7 +56,7 @@ interface PoolChoice {
   readonly domainWaits: ReadonlyMap<string, string>;
   /** Set if nodes could start but for the pool's maintenance windows. */
   readonly awaitsWindow: Hold | undefined;
-  /** What else nodes wait for that could start: other pools, nodes that bake. */
+  /** What else nodes wait for that could start: other pools, nodes that bake, a lock service. */
   readonly startWaits: readonly Hold[];
   /** What nodes wait for whose reboots are left to others, by node. */
   readonly rebootWaits: ReadonlyMap<string, string>;
@@ -116,9 +122,11 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
   const mayTake = isReadyToTake(observation.target);
   const { operatorNode } = options;
   const domains = failureDomainsOf(observation.settings.failureDomains, observation.nodes);
+  const mayStart = (node: NodeState) => mayTake && holdOn(node) === undefined;
+  const isLater = givesWay(moment, mayStart);
   const choice = chooseNodes(states, {
     ...choiceLimits(moment, domains),
-    only: (node) => mayTake && holdOn(node) === undefined,
+    only: (node) => mayStart(node) && !isLater(node),
   });
   const arms = { observation, states, domains, inService: nodesInService(observation) };
   const candidates = armCandidates(arms, {
@@ -128,11 +136,12 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
   const armable = candidates.map(({ name }) => ({ name, level: 'Disrupt' as const }));
   const started = delayStarts([...choice.begin, ...armable], moment);
   const isChosen = new Set(choice.begin.map(({ name }) => name));
-  const { begin, awaitsWindow } = startInTime(
+  const inTime = startInTime(
     started.begin.filter(({ name }) => isChosen.has(name)),
     moment,
   );
-  for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
+  const disruptions = startDisruptions(inTime.begin, moment);
+  for (const { name, level } of disruptions.begin) steps.set(name, { kind: 'take', level });
   const armed = chooseArmed(arms, candidates, started);
   const assign = new Map(
     [...targets].map(([name, each]) => [name, { ...each, armed: armed.permit.has(name) }]),
@@ -145,7 +154,9 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
       const hold = holdOn(node);
       return isOpenForArming(hold) ? undefined : hold?.message;
     },
-    remarkOn: (node) => nodeRemark(node, steps.get(node.name)) ?? started.heldFor(node.name)?.message,
+    remarkOn: (node) =>
+      nodeRemark(node, steps.get(node.name)) ??
+      (started.heldFor(node.name) ?? disruptions.heldFor(node.name))?.message,
     reportAfter: options.newNodeReportAfterSeconds * 1000,
   });
   const skipped = [
@@ -154,7 +165,8 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
     ...(mayTake ? keptFromTarget(states, holdOn) : []),
   ];
   const { slotsTaken, domainWaits } = choice;
-  const waits = { awaitsWindow, startWaits: started.waits, rebootWaits: armed.remarks };
+  const startWaits = [...started.waits, ...disruptions.waits];
+  const waits = { awaitsWindow: inTime.awaitsWindow, startWaits, rebootWaits: armed.remarks };
   return { assign, steps, startup, skipped, slotsTaken, domainWaits, ...waits };
 }
 
@@ -169,16 +181,18 @@ function keptFromTarget(states: readonly NodeState[], holdOn: HoldOn): readonly 
 }
 
 /** What is next on the nodes that the rollout has in hand already. */
-function stepsUnderWay(
-  { states, options, settings, now }: PoolMoment,
-  holdOn: HoldOn,
-): Map<string, NodeStep> {
+function stepsUnderWay(moment: PoolMoment, holdOn: HoldOn): Map<string, NodeStep> {
+  const { options, states, settings, now } = moment;
   const patience = options.degradedPatienceSeconds * 1000;
   const { unhealthyAfter } = settings;
+  const lost = disruptionLost(moment);
   return new Map(
     states.flatMap((state) => {
       const step = nodeStep(state, { closed: holdOn(state)?.message, patience, unhealthyAfter, now });
-      return step.kind === 'none' ? [] : [[state.name, step]];
+      if (step.kind === 'none') return [];
+      const wait = step.kind === 'drain' ? lost(state) : undefined;
+      if (wait === undefined) return [[state.name, step]];
+      return [[state.name, { kind: wait.backsOut ? 'back-out' : 'hold', why: wait.why }]];
     }),
   );
 }

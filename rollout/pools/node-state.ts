@@ -164,7 +164,7 @@ export function stateNameOf({
 }
 
 /** @returns whether the node has a role of the control plane. */
-function isControlPlane({ metadata }: Pick<Node, 'metadata'>): boolean {
+export function isControlPlane({ metadata }: Pick<Node, 'metadata'>): boolean {
   return CONTROL_PLANE_ROLES.some((role) => metadata.labels?.[role] !== undefined);
 }
 

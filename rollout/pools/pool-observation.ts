@@ -48,6 +48,13 @@ export interface PoolObservation {
   readonly alerts?: () => HoldState;
   /** The same of queries. */
   readonly queries?: () => HoldState;
+  /**
+   * Finds why a node that votes must not be disrupted now, while further nodes are about to be. Absent where no such
+   * node could start or is being drained.
+   */
+  readonly quorum?: (node: string, withoutThese: readonly string[]) => Hold | undefined;
+  /** Asks for a node's slot of the lock service; only where it could reboot now. Absent if the pool names none. */
+  readonly fleetLock?: (node: string) => HoldState;
 }
 
 /**

@@ -1,0 +1,48 @@
+import { isDisruptive } from '../../api/disruption-action.ts';
+import type { NodeState } from '../pools/node-state.ts';
+import type { StartHold } from './hold.ts';
+import type { HoldState } from './monitored.ts';
+
+/** What a hold says while the answer is missing. */
+const SLOT_UNKNOWN = 'it is unknown whether one is free';
+
+/**
+ * Nodes whose reboots a lock service coordinates take a slot of it first, new nodes and rollbacks too: the service
+ * counts reboots, whatever they are for. The slot is given back once the node serves again (fleet-lock-slots.ts).
+ */
+export const fleetLock = {
+  kind: 'disruption',
+  reasons: ['AwaitingRebootSlot', 'RebootSlotUnknown'],
+  backsOut: false,
+  hold: (
+    { fleetLock: look }: { readonly fleetLock?: (node: string) => HoldState },
+    nodes: readonly NodeState[],
+  ): StartHold | undefined => {
+    if (look === undefined) return undefined;
+    const asked = nodes.filter(reboots).map(({ name }) => ({ name, state: look(name) }));
+    const waiting = asked.filter(({ state }) => state.kind !== 'clear');
+    if (waiting.length === 0) return undefined;
+    const held = new Set(waiting.map(({ name }) => name));
+    const [hold] = waiting.flatMap(({ state }) => holdOf(state) ?? []);
+    return { hold, held };
+  },
+} as const;
+
+function reboots({ progress }: NodeState): boolean {
+  if (progress.kind !== 'staged' || !isDisruptive(progress.actions)) return false;
+  return progress.actions.some(({ type }) => type === 'Reboot');
+}
+
+function holdOf(state: HoldState): StartHold['hold'] {
+  const message = (why: string) =>
+    `reboots wait for a slot of the lock service (spec.shale.fleetLock): ${why}`;
+  switch (state.kind) {
+    case 'clear':
+    case 'asking':
+      return undefined;
+    case 'holds':
+      return { reason: 'AwaitingRebootSlot', message: message(state.why) };
+    case 'unknown':
+      return { reason: 'RebootSlotUnknown', message: message(`${SLOT_UNKNOWN}: ${state.why}`) };
+  }
+}
