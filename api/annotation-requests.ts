@@ -92,7 +92,7 @@ const RebootRequest = z.object({
 
 /**
  * A request to reboot a node, as its annotation has it. `bootID`: the boot that it is about. So it requests nothing any
- * more once the node has booted again, whoever rebooted it.
+ * more once the node has booted again, no matter who rebooted it.
  */
 export type RebootRequest = z.infer<typeof RebootRequest>;
 

@@ -99,7 +99,7 @@ export const MachineConfigNodeSpec = z.object({
     .max(LONGEST_MESSAGE)
     .exactOptional()
     .describe(
-      "Shale's own: who else has the node in hand, as text. While it is set, the node stages, pulls and installs nothing but the kubelet's CA, and its next boot stays as it is. Absent: nobody.",
+      "Shale's own: who else holds the node, as text. While it is set, the node stages, pulls and installs nothing but the kubelet's CA, and its next boot stays as it is. Absent: nobody.",
     ),
   pinnedImages: PinnedImagesRequest.exactOptional().describe(
     "Shale's own: PinnedImageSets whose images the node pulls and keeps. Absent: none.",

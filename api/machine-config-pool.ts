@@ -58,7 +58,7 @@ export const MachineConfigPoolSpec = z.object({
       "The stream whose image the nodes are based on: a key of the ConfigMap os-image-streams in Shale's namespace. osImageURL of a MachineConfig overrides it. A custom pool that names none has the stream of the pool worker.",
     ),
   shale: PoolSettingsFields.exactOptional().describe(
-    "Shale's own: how the pool is updated. Whoever administers the pool writes it; the operator doesn't.",
+    "Shale's own: how the pool is updated. The admin of the pool writes it; the operator doesn't.",
   ),
   configuration: PoolConfiguration.exactOptional().describe(
     'The rendered config that is the target of the pool. Written by the operator.',
@@ -187,20 +187,20 @@ export const MachineConfigPoolStatus = z.object({
     .array(
       z.object({
         name: z.string().max(253).describe('The node.'),
-        why: z.string().max(LONGEST_WHY).describe('Who else has it in hand, as text.'),
+        why: z.string().max(LONGEST_WHY).describe('Who else holds it, as text.'),
       }),
     )
     .max(MOST_NAMED_NODES)
     .exactOptional()
     .describe(
-      `Shale's own: nodes that somebody else has in hand, which updates skip; the first ${MOST_NAMED_NODES} by name. Absent: none.`,
+      `Shale's own: nodes that somebody else holds, which updates skip; the first ${MOST_NAMED_NODES} by name. Absent: none.`,
     ),
   updatingNodes: z
     .array(z.string().max(253))
     .max(MOST_NAMED_NODES)
     .exactOptional()
     .describe(
-      `Shale's own: nodes that an update has in hand; the first ${MOST_NAMED_NODES} by name. Absent: none.`,
+      `Shale's own: nodes that an update holds; the first ${MOST_NAMED_NODES} by name. Absent: none.`,
     ),
   failingSteps: ReportedSteps.exactOptional().describe(
     "Shale's own: what the operator can't do on the pool and its nodes, for longer than such failures last by themselves. It tries again. Absent: nothing fails.",

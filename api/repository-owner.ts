@@ -14,8 +14,8 @@ export interface RepositoryUse {
 
 /**
  * Whose repository a MachineOSConfig names. A repository is one pool's: what is signed for it, and the credentials for
- * it, would otherwise be those of whoever may edit any MachineOSConfig. The layering switch may give several pools the
- * same one.
+ * it, would otherwise be those of anyone who may edit any MachineOSConfig. The layering switch may give several pools
+ * the same one.
  *
  * @param configs every MachineOSConfig.
  * @param uses returns what is recorded of images, by the operator or by the builder; asked only if pools name the same

@@ -29,7 +29,7 @@ export interface NamedSecrets {
 }
 
 /**
- * A Secret with the label `shale.dev/pool` is for the builds of that pool alone, whoever names it. Who may name a
+ * A Secret with the label `shale.dev/pool` is for the builds of that pool alone, no matter who names it. Who may name a
  * Secret is decided by the API server (manifests/base/secrets-admission.yaml), by the rights of who writes; a tool that
  * writes for several teams has the rights of all of them.
  *

@@ -332,7 +332,7 @@ describe('decide', () => {
       'powerOff',
     ],
     [
-      'a power-off of a node that the maintenance has in hand',
+      'a power-off of a node that the maintenance holds',
       at({ powerOff: POWER_OFF, spec: layered('rendered-1', '1', { heldBy: 'ann' }) }),
       'powerOff',
     ],
@@ -439,7 +439,7 @@ test('whatever else is so, nothing disruptive happens without a grant for exactl
   );
 });
 
-describe('while somebody else has the node in hand', () => {
+describe('while somebody else holds the node', () => {
   const heldBy = 'its lease is held by ops';
   const reboot = [{ type: 'Reboot' }] as const;
   const registryCAs = { certificates: { registryCAs: 'sha256:x' } };

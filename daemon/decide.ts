@@ -38,13 +38,13 @@ export function decide(observation: DaemonObservation): Step {
 /** What changes the disk or the next boot, and was not granted. A repair asks for the lease itself. */
 const WAITS_WHILE_HELD: ReadonlySet<Step['kind']> = new Set(['prepare', 'arm', 'stayArmed', 'disarm']);
 
-/** Decides what is next on a node that nobody else has in hand. */
+/** Decides what is next on a node that nobody else holds. */
 function decideFree(observation: DaemonObservation): Step {
   const certificate = dueCertificate(observation);
   if (certificate !== undefined) return { kind: 'applyCertificate', ...certificate };
   const { armed, journal, repair, powerOff } = observation;
   if (journal !== undefined) return resume(journal, observation) ?? towardsTarget(observation);
-  // Whoever powers it off has it in hand, and what is armed stays as it is then.
+  // Whoever powers it off holds it, and what is armed stays as it is then.
   if (powerOff !== undefined) return { kind: 'powerOff', request: powerOff };
   // First of all: until then any reboot boots what the operator may no longer permit.
   if (armed !== undefined) {

@@ -66,7 +66,7 @@ export class NodeChannel {
     return this.#object;
   }
 
-  /** Who else has the node in hand; undefined: nobody, as far as the operator knows. */
+  /** Who else holds the node; undefined: nobody, as far as the operator knows. */
   get heldBy(): string | undefined {
     return this.#object?.spec.heldBy;
   }

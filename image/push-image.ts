@@ -30,7 +30,7 @@ interface AppendedImage {
   readonly layer: Layer | undefined;
   readonly options: AppendOptions;
   /**
-   * An image that the target's repository had lately. Where it is still there and stands on the same base, so are the
+   * An image that the target's repository had lately. Where it is still there and has the same base, so are the
    * base's layers: a registry keeps what a manifest names.
    */
   readonly previous?: Digest;
@@ -152,7 +152,7 @@ async function bringBlob(
   return 'copied';
 }
 
-/** An image that stands on a base that a registry has, and whose own layers lie on the disk. */
+/** An image that is based on one that a registry has, and whose own layers lie on the disk. */
 interface ImageOnBase {
   readonly base: Reference;
   readonly description: ImageDescription;

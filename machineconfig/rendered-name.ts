@@ -24,8 +24,8 @@ export function renderedName(
 }
 
 /**
- * Whoever may create MachineConfigs may create one of the name that a pool will have as its target, or change it. What
- * a name is a digest of is computed again, and not believed, by each process that is about to use the config.
+ * Anyone who may create MachineConfigs may create one of the name that a pool will have as its target, or change it.
+ * What a name is a digest of is computed again, and not believed, by each process that is about to use the config.
  *
  * @returns whether a config has the name of a rendered one, but not the content that it is a digest of.
  */

@@ -84,7 +84,7 @@ function change({ kind, desired }: BuilderRight, to: RightChange['to']): RightCh
   return { to, kind, desired };
 }
 
-/** Without the builder its bindings are deleted, whoever created them. */
+/** Without the builder its bindings are deleted, no matter who created them. */
 function goesWithBuilder({ present: seen }: ObservedRight): boolean {
   if (seen === undefined) return false;
   return seen.roleRef !== undefined || seen.metadata.labels?.[labels.madeBySwitch] === 'true';

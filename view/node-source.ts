@@ -42,7 +42,7 @@ export function nodeSource(name: string, cluster: NodesCluster): NodeSource {
 
 /**
  * @param name of the node. @param now ms since the epoch.
- * @returns what shows who has it in hand. Whether its Machine is being deleted is not among the objects.
+ * @returns what shows who holds it. Whether its Machine is being deleted is not among the objects.
  */
 export function seenNode(
   name: string,

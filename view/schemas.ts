@@ -29,7 +29,7 @@ export const HoldView = z.strictObject({
     'maintenance',
     'powered-off',
     'deleting',
-    // Somebody else has the node in hand: a cordon, a taint.
+    // Somebody else holds the node: a cordon, a taint.
     'held',
     /** Somebody else holds the node's lease. */
     'lease',

@@ -81,7 +81,7 @@ export interface EngineImage {
 
 /**
  * The image that commands make of the base. An image of equal inputs that this cluster built before is used again; so a
- * rendered config that changes costs no engine's work. Nobody else's image is: whoever may push could plant one.
+ * rendered config that changes costs no engine's work. Nobody else's image is: anyone who may push could plant one.
  *
  * The engine is given nothing of registries: base and result go through this process, with its credentials, CAs and
  * mirrors.

@@ -41,7 +41,7 @@ export interface EngineImageKey {
 }
 
 /**
- * What vouches for an image in a registry. Its tag and its labels don't: whoever may push to the repository writes
+ * What vouches for an image in a registry. Its tag and its labels don't: anyone who may push to the repository writes
  * them, and the image made of it is signed with the cluster's key.
  */
 export interface EngineImageTrust {
@@ -250,7 +250,7 @@ async function isSigned(
     const statements = await statementsSignedBy(client, lookup.target, given, signal);
     return statements.some((statement) => Buffer.compare(statement, expected) === 0);
   } catch (error) {
-    // Whoever may push may also put something else where signatures are.
+    // Anyone who may push may also put something else where signatures are.
     if (error instanceof ContentError) return false;
     throw error;
   }

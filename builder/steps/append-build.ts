@@ -38,7 +38,7 @@ export interface AppendInput extends BaseKnowledge {
   readonly pushSpec: string;
   readonly policies: ClusterPolicies;
   readonly policyDigest: string;
-  /** What the pool's nodes run now: rendered configs, each with the base image it stands on. */
+  /** What the pool's nodes run now: rendered configs, each with the base image it is based on. */
   readonly froms: readonly KnownState[];
   /** In Go's words. */
   readonly architecture: string;

@@ -5,7 +5,7 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
 
-/** A rendered config with the base image it stands on: what a node runs, or soon will. */
+/** A rendered config with the base image it is based on: what a node runs, or soon will. */
 export interface KnownState {
   readonly config: MachineConfig;
   /** By digest. */
@@ -48,7 +48,7 @@ interface BuiltState {
   readonly architecture: string | undefined;
 }
 
-/** An image for several architectures stands on a base image for each. */
+/** An image for several architectures is based on one image for each. */
 function statesOf({ spec, status }: MachineOSBuild): readonly BuiltState[] {
   const { name } = spec.machineConfig;
   const { instances, baseImage } = status ?? {};

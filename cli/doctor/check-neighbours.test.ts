@@ -50,7 +50,7 @@ test.each<[string, Partial<Neighbourhood>, string]>([
     (name): [string, Partial<Neighbourhood>, string] => [
       name,
       { definitions: [definition(name)] },
-      `MachineHealthChecks (${name}) replace machines whose nodes are not Ready for too long, whoever reboots them`,
+      `MachineHealthChecks (${name}) replace machines whose nodes are not Ready for too long, no matter who reboots them`,
     ],
   ),
   ...[

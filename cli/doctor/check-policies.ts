@@ -16,20 +16,20 @@ export const BASE_POLICIES: Readonly<Record<string, string>> = {
   'shale-daemon-own-events': 'the token of a daemon can write Events about every object',
   'machine-os-builder-own-lease': "the builder's token can take the operator's lease",
   'machine-os-builder-own-events': "the builder's token can write Events about every object",
-  'shale-rendered-configs': 'whoever may write MachineConfigs can forge what the operator renders',
+  'shale-rendered-configs': 'anyone who may write MachineConfigs can forge what the operator renders',
   'shale-pool-settings': 'a misspelt setting of a pool is stored without a warning',
   'shale-signing-keys':
-    'whoever may write ConfigMaps in the namespace can add a key that nodes accept images by',
+    'anyone who may write ConfigMaps in the namespace can add a key that nodes accept images by',
   'shale-pushed-images':
-    'whoever may write ConfigMaps in the namespace can have images deleted from the registry',
+    'anyone who may write ConfigMaps in the namespace can have images deleted from the registry',
   'shale-machine-os-config-secrets':
-    'whoever may write a MachineOSConfig can have every Secret of the namespace used, and take the repository of another pool',
+    'anyone who may write a MachineOSConfig can have every Secret of the namespace used, and take the repository of another pool',
   'shale-held-nodes': 'whoever cordons, uncordons or deletes a node that Shale has cordoned is not warned',
   'shale-updating-nodes': 'whoever cordons a node that Shale is about to update is not warned',
   'shale-maintained-nodes': 'whoever creates a NodeMaintenance of a node that Shale updates is not warned',
   'shale-skipped-nodes': 'whoever changes a configuration is not warned of nodes that the rollout skips',
   'shale-resumed-pools': 'whoever resumes a pool is not warned of nodes that its rollout skips',
-  'shale-machine-os-builds': 'whoever may write MachineOSBuilds can have images deleted from the registry',
+  'shale-machine-os-builds': 'anyone who may write MachineOSBuilds can have images deleted from the registry',
 };
 
 /**

@@ -67,7 +67,7 @@ export const neighbours: readonly Neighbour[] = [
     },
     finding: (where) =>
       warning(
-        `MachineHealthChecks (${where}) replace machines whose nodes are not Ready for too long, whoever reboots them`,
+        `MachineHealthChecks (${where}) replace machines whose nodes are not Ready for too long, no matter who reboots them`,
         'give them timeouts that are longer than a reboot of these machines and the 15 minutes after which a node rolls back',
       ),
   },

@@ -14,7 +14,7 @@ test('a Secret that can not be read while the API server is away is a warning: t
   ]);
 });
 
-test('whoever may not read Secrets may enable layering, and any other answer is an error', async () => {
+test('anyone who may not read Secrets may enable layering, and any other answer is an error', async () => {
   const answer = (status: number) => new ApiError(status, 'get Secret push', {});
   expect(await warnings(answer(403))).toEqual([]);
   await expect(warnings(answer(400))).rejects.toThrow('get Secret push');

@@ -12,7 +12,7 @@ import {
   observeNode,
 } from './node-access.ts';
 
-/** Who else has a node in hand. */
+/** Who else holds a node. */
 interface Holders {
   /** In the order in which they matter; empty: nobody. */
   readonly reasons: readonly string[];
@@ -45,7 +45,7 @@ interface Circumstances {
   readonly now: number;
 }
 
-/** @returns who else than the user has the node in hand. */
+/** @returns who else than the user holds the node. */
 export function readHolders(
   observed: MaintenanceObservation,
   { by, inMaintenance, now }: Circumstances,

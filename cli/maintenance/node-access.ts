@@ -95,7 +95,7 @@ export function maintenanceHolder(by: string): string {
   return `${HOLDER_PREFIX}${by}`;
 }
 
-/** @returns whether a maintenance holds the lease, whoever started it. */
+/** @returns whether a maintenance holds the lease, no matter who started it. */
 export function isMaintenanceHolder(holder: string): boolean {
   return holder.startsWith(HOLDER_PREFIX);
 }

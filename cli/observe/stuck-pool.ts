@@ -77,7 +77,7 @@ function isOver({ spec, status }: MachineConfigNode): boolean {
 function mayMove({ state, obstacle }: NodeView, node: MachineConfigNode): boolean {
   if (state === 'degraded') return !isOver(node);
   if (statesAtWork.has(state) || state === 'silent') return true;
-  // What is updated has yet to be assigned the target that is waited for, unless somebody else has it in hand.
+  // What is updated has yet to be assigned the target that is waited for, unless somebody else holds it.
   return (state === 'staging' || state === 'updated') && obstacle === undefined;
 }
 

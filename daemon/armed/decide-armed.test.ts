@@ -105,7 +105,7 @@ describe('where reboots are left to others', () => {
   });
 });
 
-describe('a node that is armed while somebody else has it in hand stays so', () => {
+describe('a node that is armed while somebody else holds it stays so', () => {
   const heldBy = 'its lease is held by ops';
   test.each<[string, DaemonObservation]>([
     ['with the permission for it', armed({ spec: layered('rendered-2', '2', { ...permitted, heldBy }) })],

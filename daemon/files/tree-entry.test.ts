@@ -96,7 +96,7 @@ test('content digests name kind, content, mode and owner', () => {
   expect(contentDigest({ ...directory, mode: 0o7 })).toBe('directory 0007 0:0');
 });
 
-test('the same content is of the same kind, whoever owns it and may read it', () => {
+test('the same content is of the same kind, no matter who owns it and may read it', () => {
   expect(sameContent(file, { ...file, uid: 1, mode: 0o600 })).toBe(true);
   expect(sameContent(file, { ...file, sha256: 'b' })).toBe(false);
   expect(sameContent(link, { ...link, uid: 1 })).toBe(true);

@@ -87,7 +87,7 @@ export function sameEntry(a: TreeEntry | undefined, b: TreeEntry | undefined): b
   return contentDigest(a) === contentDigest(b);
 }
 
-/** @returns whether both have the same kind and content, whoever owns them and whoever may read them. */
+/** @returns whether both have the same kind and content, no matter who owns and may read them. */
 export function sameContent(a: TreeEntry | undefined, b: TreeEntry | undefined): boolean {
   if (a?.kind === 'file' && b?.kind === 'file') return a.sha256 === b.sha256;
   if (a?.kind === 'symlink' && b?.kind === 'symlink') return a.target === b.target;

@@ -1,6 +1,6 @@
-/** Where a daemon learns who has its node in hand. */
+/** Where a daemon learns who else holds its node. */
 export interface HolderChannel {
-  /** Who else has the node in hand (spec.heldBy); undefined: nobody. */
+  /** Who else holds the node (spec.heldBy); undefined: nobody. */
   readonly heldBy: string | undefined;
   /** How often there was a reason to look again: taken before the rest is read, and given to `changedSince`. */
   readonly changes: number;
@@ -11,7 +11,7 @@ export interface HolderChannel {
 /** ms; the channel tells of a holder at once. */
 const LOOK_AGAIN_MS = 600_000;
 
-/** Somebody else got the node in hand in the middle of work that needs no grant. */
+/** Somebody else came to hold the node in the middle of work that needs no grant. */
 export class NodeHeld extends Error {
   override readonly name = 'NodeHeld';
 }
@@ -19,7 +19,7 @@ export class NodeHeld extends Error {
 /**
  * Does work that needs no grant.
  *
- * @param work given a signal that is aborted once somebody else has the node in hand.
+ * @param work given a signal that is aborted once somebody else holds the node.
  */
 export async function whileFree<T>(
   channel: HolderChannel,

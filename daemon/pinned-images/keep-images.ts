@@ -38,11 +38,11 @@ export interface KeepImagesContext {
   /** Told of the progress. */
   readonly report: (report: PinnedImagesReport) => Promise<void>;
   /**
-   * Whether the request is still that of the cluster, and nobody else has the node in hand; a pull of hundreds of
+   * Whether the request is still that of the cluster, and nobody else holds the node; a pull of hundreds of
    * images is not finished for an older one.
    */
   readonly isCurrent: () => boolean;
-  /** Aborted once somebody else has the node in hand: a pull is given up, and goes on where it was when tried again. */
+  /** Aborted once somebody else holds the node: a pull is given up, and goes on where it was when tried again. */
   readonly held: AbortSignal;
   readonly signal: AbortSignal;
 }

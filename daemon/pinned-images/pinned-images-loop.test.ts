@@ -230,7 +230,7 @@ test('a problem that comes again after it was gone is told again', async () => {
   await until(() => expect(problems).toHaveLength(2));
 });
 
-test('a node that somebody else has in hand pulls and pins nothing, and does so at once when it is given back', async () => {
+test('a node that somebody else holds pulls and pins nothing, and does so at once when it is given back', async () => {
   const image = `r.io/a@sha256:${'a'.repeat(64)}`;
   const { runtime, reports, ask, hold, waits } = aLoop(undefined, { images: [image] });
   await until(() => expect(reports).toEqual([{ kind: 'none' }]));

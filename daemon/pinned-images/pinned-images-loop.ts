@@ -68,7 +68,7 @@ export async function runPinnedImages(loop: PinnedImagesLoop): Promise<void> {
   }
 }
 
-/** @returns `outdated` where it was given up: the request was replaced, or somebody else got the node in hand. */
+/** @returns `outdated` where it was given up: the request was replaced, or somebody else came to hold the node. */
 async function tryOnce(
   { channel, onProblem, log, ...context }: PinnedImagesLoop,
   request: PinnedImagesRequest | undefined,

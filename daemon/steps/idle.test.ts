@@ -52,7 +52,7 @@ test('what no config has in a state path any more is taken away, if an update co
   await expect(access(left)).rejects.toThrow('ENOENT');
 });
 
-test('what an update left over is put in order once nobody else has the node in hand', async () => {
+test('what an update left over is put in order once nobody else holds the node', async () => {
   const calls: string[] = [];
   const { context, phases } = await stepUnderTest({
     backend: {

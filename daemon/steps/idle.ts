@@ -34,7 +34,7 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
     observation.bootID,
     observation.lastUpdate?.finishedAt,
   ]);
-  // What was left over by an update is put in order once nobody else has the node in hand.
+  // What was left over by an update is put in order once nobody else holds the node.
   const isSettled = memory.settledFor === running || observation.spec.heldBy !== undefined;
   // Another deployment has a policy of its own.
   if (!isSettled) await policeImages(context, observation, await imagesOfPolicy(ports.host.root));

@@ -1,7 +1,7 @@
 import type { Observation, Step } from './step.ts';
 import { publish, type StepContext, type StepOutcome, untilChanged } from './step-context.ts';
 
-/** Somebody else has the node in hand: reports what waits for that, and writes nothing else. */
+/** Somebody else holds the node: reports what waits for that, and writes nothing else. */
 export async function leaveAlone(
   context: StepContext,
   { why, armed }: Extract<Step, { kind: 'leaveAlone' }>,

@@ -23,7 +23,7 @@ export type Phase =
       readonly problem?: string;
       readonly refused?: boolean;
     }
-  /** Nothing is staged, because somebody else has the node in hand. */
+  /** Nothing is staged, because somebody else holds the node. */
   | { readonly kind: 'held'; readonly why: string }
   /** Prepared. `why`: what it waits for. */
   | { readonly kind: 'waiting'; readonly plan: UpdatePlan; readonly why: string }

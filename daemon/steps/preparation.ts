@@ -36,7 +36,7 @@ export interface Preparation {
   /** Has the host's own tools take only images that these keys signed; none: any. Called before anything is staged. */
   readonly policeImages: (images: readonly VerifiedImage[]) => Promise<void>;
   readonly onProgress: (bytesDone: number, bytesTotal: number) => void;
-  /** Aborted once somebody else has the node in hand: what is being fetched is given up, and nothing else is begun. */
+  /** Aborted once somebody else holds the node: what is being fetched is given up, and nothing else is begun. */
   readonly held: AbortSignal;
   readonly signal: AbortSignal;
 }

@@ -74,7 +74,7 @@ test('a node that has the content of the image takes no action, and the image do
   expect(calls).toEqual(['stage', 'unstage']);
 });
 
-test('an image does not become the next boot, not even for a moment, once somebody else has the node in hand', async () => {
+test('an image does not become the next boot, not even for a moment, once somebody else holds the node', async () => {
   const { decide, calls } = await nodeAndImage();
   await expect(decide(labels, AbortSignal.abort(new Error('held')))).rejects.toThrow('held');
   expect(calls).toEqual([]);

@@ -62,10 +62,7 @@ export async function prepareTarget(
     context.telemetry.tracer.record(stageSpan(context, target, startedAt));
   } catch (error) {
     if (error instanceof NodeHeld && !signal.aborted) {
-      context.telemetry.log.info(
-        { why: error.message },
-        'Stopped staging: somebody else has the node in hand',
-      );
+      context.telemetry.log.info({ why: error.message }, 'Stopped staging: somebody else holds the node');
       return again;
     }
     if (!signal.aborted) {

@@ -103,7 +103,7 @@ export type Step =
   | { readonly kind: 'apply'; readonly update: Update }
   | { readonly kind: 'reboot'; readonly update: Update }
   /**
-   * Somebody else has the node in hand: what is not granted changes nothing, and its next boot stays as it is. `armed`:
+   * Somebody else holds the node: what is not granted changes nothing, and its next boot stays as it is. `armed`:
    * the target that this is.
    */
   | { readonly kind: 'leaveAlone'; readonly why: string; readonly armed?: ArmedBoot }
@@ -126,7 +126,7 @@ export interface Withheld {
   readonly version: string;
   /** The node's configs then (`configsOf`); under others it is tried again. */
   readonly under: string;
-  /** Who had the node in hand then (spec.heldBy); once another has, or nobody, it is tried again. */
+  /** Who held the node then (spec.heldBy); once another has, or nobody, it is tried again. */
   readonly heldBy?: string | undefined;
   readonly reason: 'OwnedByMachineConfig' | 'LeaseHeld' | 'NotApplied';
   /** In words, without contents. */

@@ -62,7 +62,7 @@ export async function isImageSignedBy(
   return hasSignatureBy(client, place, { publicKey, layers }, signal);
 }
 
-/** @returns how many signatures lie beside an image, whoever made them and whether they hold or not. */
+/** @returns how many signatures lie beside an image, no matter who made them and whether they hold or not. */
 export async function countSignatures(
   client: RegistryClient,
   at: Repository,

@@ -56,7 +56,7 @@ export type ReadImagePolicies =
 
 /**
  * Reads the signature policies of a cluster (MCO, container-runtime-config controller). What is wrong with a
- * ClusterImagePolicy stops the rendering. Whoever may write a namespace's ImagePolicies can stop nothing, and let
+ * ClusterImagePolicy stops the rendering. Anyone who may write a namespace's ImagePolicies can stop nothing, and let
  * nothing in: what doesn't count is left out, and what can't be read ends pulls of this namespace alone.
  *
  * @param sources scopes of signed images lie within the allowed registries, and outside of the blocked ones.

@@ -90,8 +90,8 @@ export class Enablement implements UnitTree {
   }
 
   /**
-   * `systemctl disable NAME`: every link is removed that has the unit's name or leads to it, whoever made it, and for a
-   * template those of its instances.
+   * `systemctl disable NAME`: every link is removed that has the unit's name or leads to it, no matter who made it, and
+   * for a template those of its instances.
    */
   disable(name: string): void {
     const names = new Set([name]);

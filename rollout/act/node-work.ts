@@ -71,7 +71,7 @@ export interface WorkPiece {
  * goes first, the cordon is lifted under the lease, and the lease goes last. Each of the three alone still says that
  * the node is at work; what the MachineConfigNode's conditions say of the cordon comes after it and goes before it.
  *
- * One step at a time is taken on a node, whoever decided it.
+ * One step at a time is taken on a node, no matter who decided it.
  */
 export class NodeWork {
   readonly #parts: NodeWorkParts;

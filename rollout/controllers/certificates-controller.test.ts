@@ -68,7 +68,7 @@ describe('the controller', () => {
     expect(certificates()).toEqual({ kubeletCA: before, pullSecret: expect.any(String) });
   });
 
-  it('delivers only the kubelet CA while another has the node in hand, and the rest when it is given back', async () => {
+  it('delivers only the kubelet CA while another holds the node, and the rest when it is given back', async () => {
     const at = (name: string, resourceVersion: string) => ({
       ...secret(resourceVersion),
       metadata: { name, namespace: NAMESPACE, uid: 'u' },

@@ -25,7 +25,7 @@ export interface CertificatesControllerParts extends HolderParts {
 
 /**
  * Writes to MachineConfigNodes which certificates and which pull secret each node should have. They need no image and
- * no grant: they reach the nodes of paused pools too. While somebody else has a node in hand, it gets the kubelet's CA
+ * no grant: they reach the nodes of paused pools too. While somebody else holds a node, it gets the kubelet's CA
  * alone: a node that missed its rotation trusts no API server any more, and could not be given back.
  */
 export class CertificatesController {

@@ -74,7 +74,7 @@ export class DepartedNodesController {
     return requeueAfter(lookAgainAfter);
   }
 
-  /** @returns whether somebody still has the node in hand of whom a pool told its daemon; no pool tells of the end. */
+  /** @returns whether somebody still holds the node of whom a pool told its daemon; no pool tells of the end. */
   async #keepsHolder(
     node: Node,
     machineConfigNode: MachineConfigNode,

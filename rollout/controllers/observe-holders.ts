@@ -33,7 +33,7 @@ export async function diskHolderOfNode(
 }
 
 /**
- * Who else has a node in hand, for the controllers of single nodes. A pass over a pool reads it for all of its nodes
+ * Who else holds a node, for the controllers of single nodes. A pass over a pool reads it for all of its nodes
  * (observe-pool.ts).
  *
  * @returns in the order in which they matter. @throws ApiError when NodeMaintenances can't be read.

@@ -63,7 +63,7 @@ test('a node is asked once for the sets of its pool, and for none when they are 
   expect(request()).toBeUndefined();
 });
 
-test('a node that somebody else has in hand is asked for nothing new until it is given back', async () => {
+test('a node that somebody else holds is asked for nothing new until it is given back', async () => {
   const { cluster, putPool, reconcile, request } = world();
   cluster.put(PinnedImageSets, aSet);
   const waits = { kind: 'requeue', afterMs: 30_000 };

@@ -15,7 +15,7 @@ export interface PinnedImagesControllerParts extends HolderParts {
 
 /**
  * Writes to MachineConfigNodes which PinnedImageSets the node has to pull and keep. They are no part of an update: they
- * need no grant, and reach the nodes of paused pools too. A node that somebody else has in hand pulls nothing and lets
+ * need no grant, and reach the nodes of paused pools too. A node that somebody else holds pulls nothing and lets
  * nothing go until it is given back.
  */
 export class PinnedImagesController {

@@ -22,7 +22,7 @@ export interface NodeGate {
   readonly hold: (context: GateContext, node: NodeState) => Hold | undefined;
 }
 
-/** Somebody else has the node in hand: it is skipped and reported, and what has no grant yet is put back. */
+/** Somebody else holds the node: it is skipped and reported, and what has no grant yet is put back. */
 export interface HolderGate {
   readonly kind: 'holder';
   /** @param now ms since the epoch. */

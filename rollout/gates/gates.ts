@@ -28,8 +28,8 @@ import { wavesGate } from './waves.ts';
  * pools/choose-nodes.ts) and an image that is still being built.
  *
  * Where several hold, the first one is reported, so the order is that in which an admin has to act: what a person
- * decided about the pool, what failed nodes decided, who has the node in hand, and at last what ends by itself. The
- * kinds are asked in this order, too: a node that somebody else has in hand is none that waits for an alert to end, and
+ * decided about the pool, what failed nodes decided, who holds the node, and at last what ends by itself. The
+ * kinds are asked in this order, too: a node that somebody else holds is none that waits for an alert to end, and
  * only what is to start now asks other pools, monitoring systems, the clock and lock services.
  */
 const gates: readonly Gate[] = [
@@ -80,13 +80,13 @@ export function poolHold(pool: Pick<PoolObservation, 'pool' | 'settings'>): Hold
   return firstOf(poolGates, ({ hold }) => hold(pool));
 }
 
-/** @returns for a node: why nothing disruptive may begin on it, whoever has it in hand; undefined when it may. */
+/** @returns for a node: why nothing disruptive may begin on it, whoever holds it; undefined when it may. */
 export function closingHold(context: GateContext): (node: NodeState) => Hold | undefined {
   const whole = poolHold(context);
   return (node) => whole ?? firstOf(nodeGates, ({ hold }) => hold(context, node));
 }
 
-/** @param now ms since the epoch. @returns who else has a node in hand, in the order in which it matters. */
+/** @param now ms since the epoch. @returns who else holds a node, in the order in which it matters. */
 export function holdersOf(seen: SeenNode, now: number): readonly Hold[] {
   return holderGates.flatMap(({ hold }) => hold(seen, now) ?? []);
 }

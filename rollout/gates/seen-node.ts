@@ -1,7 +1,7 @@
 import type { Node } from '../../api/kubernetes.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 
-/** What shows who has a node in hand. */
+/** What shows who holds a node. */
 export interface SeenNode {
   readonly node: Node;
   readonly lease: LeaseHolding;

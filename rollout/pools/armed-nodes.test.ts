@@ -253,7 +253,7 @@ describe('who may make the target the next boot', () => {
   });
 });
 
-describe('while somebody else has a node in hand', () => {
+describe('while somebody else holds a node', () => {
   const other = { config: 'rendered-worker-3', image: parseDigestedPullspec(image('3')) };
   const moved: PoolTarget = { ...LAYERED, target: other, sameContent: new Set([other.image]) };
   const armed = node('a', { held: true, permitted: true, armed: true });

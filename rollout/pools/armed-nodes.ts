@@ -49,7 +49,7 @@ export function armCandidates(
  * node unavailable. A node that has to give way to it does so before the other is permitted.
  *
  * What was permitted and isn't among the candidates is withdrawn: the pool was paused or stopped, or has another
- * target. On a node that somebody else has in hand it stays: nothing is written to it, also not to disarm it.
+ * target. On a node that somebody else holds it stays: nothing is written to it, also not to disarm it.
  *
  * @param candidates of {@link armCandidates}. @param started which of them wait for no alert, pool or wave, and what
  *   the others wait for.

@@ -28,8 +28,8 @@ export interface NewMachineConfigNode {
 
 /**
  * Assigns targets to the nodes of a pool. Nodes that are staging count against the limit; a paused pool assigns no
- * target, unless its nodes are to stage it ahead, and no node gets one that somebody else has in hand. A node that is
- * not Ready does not count, nor one that somebody else has in hand: it may take long until either stages anything.
+ * target, unless its nodes are to stage it ahead, and no node gets one that somebody else holds. A node that is
+ * not Ready does not count, nor one that somebody else holds: it may take long until either stages anything.
  *
  * @param now ms since the epoch.
  */
@@ -82,7 +82,7 @@ export function chooseAssignments(
 
 /**
  * A pool that is paused, or an operator that is not to update nodes, assigns no target. With spec.shale.prefetch a
- * paused pool assigns it to nodes that no update has in hand: what was granted before the pause ends as it was granted.
+ * paused pool assigns it to nodes that no update holds: what was granted before the pause ends as it was granted.
  */
 function isHeld(
   { pool, settings }: PoolObservation,
@@ -168,7 +168,7 @@ function diskHolderOn(...of: Parameters<typeof holdersOn>): Hold | undefined {
 }
 
 /**
- * @returns nodes that get no MachineConfigNode because somebody else has them in hand. @param now ms since the epoch.
+ * @returns nodes that get no MachineConfigNode because somebody else holds them. @param now ms since the epoch.
  */
 export function keptFromJoining(observation: PoolObservation, now: number): readonly NodeHold[] {
   return observation.nodes.flatMap((observed) => {
@@ -179,7 +179,7 @@ export function keptFromJoining(observation: PoolObservation, now: number): read
 }
 
 /**
- * A node that goes for good gets one, whoever has it in hand: the pool counts nodes by their MachineConfigNodes, and
+ * A node that goes for good gets one, whoever holds it: the pool counts nodes by their MachineConfigNodes, and
  * doesn't wait for this one.
  *
  * @param now ms since the epoch.

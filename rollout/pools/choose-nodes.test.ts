@@ -169,7 +169,7 @@ describe('nodes that are skipped', () => {
   });
 });
 
-describe('a node that others have in hand takes one of maxUnavailable', () => {
+describe('a node that others hold takes one of maxUnavailable', () => {
   it.each<[string, Partial<NodeState>, string]>([
     ['not Ready', { ready: false }, 'not Ready'],
     ['cordoned by another', { schedulable: false }, 'cordoned, and not by Shale'],
@@ -246,7 +246,7 @@ const anyParts: fc.Arbitrary<NodeState> = fc.record({
     { kind: 'degraded', why: 'no', since: 0 },
   ),
 });
-/** Who holds the lease, and who maintains it, has the node in hand (gates.ts). */
+/** Who holds the lease, and who maintains it, holds the node (gates.ts). */
 const anyState = anyParts.map((state) =>
   state.inMaintenance || state.lease.by === 'other' ? { ...state, holders: [heldBy('x')] } : state,
 );

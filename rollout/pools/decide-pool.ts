@@ -170,7 +170,7 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
   return { assign, steps, startup, skipped, slotsTaken, domainWaits, ...waits };
 }
 
-/** Nodes that somebody else has in hand, so that they have not even got the target. */
+/** Nodes that somebody else holds, so that they have not even got the target. */
 function keptFromTarget(states: readonly NodeState[], holdOn: HoldOn): readonly NodeHold[] {
   return states.flatMap((node) => {
     const { name, assigned, away, holders } = node;
@@ -180,7 +180,7 @@ function keptFromTarget(states: readonly NodeState[], holdOn: HoldOn): readonly 
   });
 }
 
-/** What is next on the nodes that the rollout has in hand already. */
+/** What is next on the nodes that the rollout holds already. */
 function stepsUnderWay(moment: PoolMoment, holdOn: HoldOn): Map<string, NodeStep> {
   const { options, states, settings, now } = moment;
   const patience = options.degradedPatienceSeconds * 1000;

@@ -15,7 +15,7 @@ const flagged = (annotation: string) =>
   aNode('a', { metadata: { name: 'a', annotations: { [annotation]: '{"by":"ann"}' } } });
 const other = { by: 'other', holder: 'node-maintenance' } as const;
 
-describe('while somebody else has a node in hand, it gets no other target to stage', () => {
+describe('while somebody else holds a node, it gets no other target to stage', () => {
   it.each<[string, Partial<ObservedNode>]>([
     ['whose lease another holds', { lease: other }],
     ['with a NodeMaintenance', { inMaintenance: true }],

@@ -109,7 +109,7 @@ describe('what a Node says of itself', () => {
     expect(read({ metadata }).work.cordon).toEqual(cordon);
   });
 
-  it('is a cordon, whoever made it', () => {
+  it('is a cordon, no matter who made it', () => {
     expect(read({ spec: { unschedulable: true } }).schedulable).toBe(false);
   });
 });

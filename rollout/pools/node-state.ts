@@ -76,7 +76,7 @@ export interface NodeState {
   readonly bootAgrees: boolean;
   /** The node has an active NodeMaintenance (medik8s), whether or not it is cordoned yet. */
   readonly inMaintenance: boolean;
-  /** Who else has the node in hand, so that it is not to be disrupted now; the first one is reported. */
+  /** Who else holds the node, so that it is not to be disrupted now; the first one is reported. */
   readonly holders: readonly Hold[];
   /** Set on a node that the rollout does not wait for and whose state is no failure. */
   readonly away: Away | undefined;
@@ -112,7 +112,7 @@ export interface NodeObservation extends SeenNode {
   readonly assigned: boolean;
   /** Whether the node may make its target the next boot, so far. Absent: no. */
   readonly permitted?: boolean;
-  /** Who else has the node in hand (gates.ts). */
+  /** Who else holds the node (gates.ts). */
   readonly holders: readonly Hold[];
 }
 

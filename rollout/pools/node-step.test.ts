@@ -102,7 +102,7 @@ describe('the next step for a node', () => {
     expect(nodeStep(aState('n', more), context).kind).toBe(step);
   });
 
-  it('in a closed pool leaves the cordon to whoever has the node in hand', () => {
+  it('in a closed pool leaves the cordon to whoever holds the node', () => {
     const closed = { ...context, closed: 'the pool is paused' };
     const held = { lease: ours, work: cordoned, progress: reboot, holders: [heldBy('flagged')] };
     expect(nodeStep(aState('n', held), closed)).toEqual({ kind: 'let-go', why: 'flagged' });

@@ -16,7 +16,7 @@ export type NodeStep =
   /** Undo what was started and not granted yet. */
   | { readonly kind: 'back-out'; readonly why: string }
   /**
-   * The node failed for good, or somebody else has it in hand: the grant is withdrawn and the lease released, so that
+   * The node failed for good, or somebody else holds it: the grant is withdrawn and the lease released, so that
    * others can work on it. The cordon stays: no pod is to be scheduled on a doubtful node, and whoever maintains or
    * deletes a node that is cordoned already doesn't cordon it again.
    */
@@ -66,7 +66,7 @@ function stepOfProgress(node: NodeState, context: NodeStepContext): NodeStep {
 }
 
 /**
- * @returns who has the node in hand and would have it uncordoned under their work. Its mark stays with the cordon, so
+ * @returns who holds the node and would have it uncordoned under their work. Its mark stays with the cordon, so
  *   that Shale lifts it once the node is given back.
  */
 export function reliesOnCordon({ work, holders }: Pick<NodeState, 'work' | 'holders'>): string | undefined {

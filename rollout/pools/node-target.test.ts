@@ -64,7 +64,7 @@ test('why a target can not be applied comes and goes with the comparison, and ta
   expect(assignedSpec(holding, assignment)).toEqual(spec);
 });
 
-test('who has the node in hand comes and goes, in the patch that brings the next target', () => {
+test('who holds the node comes and goes, in the patch that brings the next target', () => {
   const held = { ...assignment, heldBy: 'its lease is held by ops' };
   const spoken = assignedSpec(spec, held);
   expect(assignmentPatch(spec, held)).toEqual({

@@ -56,7 +56,7 @@ export interface Assignment {
   readonly rebootSentinel?: string | undefined;
   /** Why the node can't apply the target while it runs; undefined where it can. */
   readonly irreconcilable: string | undefined;
-  /** Who else has the node in hand, so that its disk stays as it is. Absent: nobody. */
+  /** Who else holds the node, so that its disk stays as it is. Absent: nobody. */
   readonly heldBy?: string | undefined;
   /** Whether the node may make the target its next boot, without rebooting. Absent: no. */
   readonly armed?: boolean;

@@ -39,7 +39,7 @@ const verdict = (status: MachineConfigPoolStatus, type: string) => {
 };
 const behind = aState('b', { progress: { kind: 'staged', actions: REBOOT } });
 
-describe('who has nodes in hand, for those who are about to take them', () => {
+describe('who holds nodes, for those who are about to take them', () => {
   it('names those of others and those of the rollout, in order', () => {
     const held = (name: string) => aState(name, { holders: [heldBy(`flagged for ${name}`), heldBy('x')] });
     const ours = { lease: { by: 'us' } as const };

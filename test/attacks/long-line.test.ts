@@ -6,8 +6,8 @@ import { readChange } from '../../page/read/read-change.ts';
 import { aRenderedConfig } from '../fixtures/objects.ts';
 
 /**
- * Whoever may write a MachineConfig decides how long the process works that shows it to readers of the page. A test of
- * this file that fails doesn't end: its deadline is vitest's.
+ * Anyone who may write a MachineConfig decides how long the process works that shows it to readers of the page. A test
+ * of this file that fails doesn't end: its deadline is vitest's.
  */
 
 const compressed = (path: string, text: string) => ({

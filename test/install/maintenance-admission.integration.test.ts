@@ -110,7 +110,7 @@ beforeAll(async () => {
 }, patience(120_000));
 afterAll(() => api.stop());
 
-describe('a node that an update has in hand', () => {
+describe('a node that an update holds', () => {
   test('is cordoned with a warning', async () => {
     expect(warningOf(await cordon('busy'))).toContain(
       'Shale is updating node busy of pool worker, and finishes that first',
@@ -138,7 +138,7 @@ describe('a node that an update has in hand', () => {
   });
 });
 
-describe('a change of a pool some of whose nodes somebody else has in hand', () => {
+describe('a change of a pool some of whose nodes somebody else holds', () => {
   const skips =
     'pool infra skips 1 node until somebody else gives it back: rack-1 (its lease is held by ops)';
 

@@ -58,7 +58,7 @@ const Policy = z.strictObject({
   transports: z.record(z.string(), z.record(z.string(), Requirements)).exactOptional(),
 });
 
-/** Where the policy stands on a host. */
+/** Where the policy is on a host. */
 export const POLICY_FILE = '/etc/containers/policy.json';
 
 /**
