@@ -256,7 +256,9 @@ export function readFleetLockUrl(text: string): string {
   if (url.username !== '' || url.password !== '') throw new Error('a URL must not have a user or a password');
   if (url.search !== '' || url.hash !== '')
     throw new Error('a base URL must not have a query or a fragment: the path of the protocol follows it');
-  return url.href.replace(/\/+$/, '');
+  let { href } = url;
+  while (href.endsWith('/')) href = href.slice(0, -1);
+  return href;
 }
 
 /** @throws Error for a URL that can't be used. */
