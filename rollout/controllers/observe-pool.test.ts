@@ -153,6 +153,25 @@ it('no node acts while nodes are not managed, and its lease is given back', asyn
   if (cluster.get(MachineConfigNodes, 'a')?.spec.grant === undefined) expect(isCordoned('a')).toBe(false);
 });
 
+it('a Ready node in maintenance gets no target before it is cordoned, and gets it once that ends', async () => {
+  const next = 'rendered-worker-9';
+  putUpdated('a');
+  putMaintenance('a');
+  await pass();
+  cluster.put(MachineConfigs, aRenderedConfig(next));
+  const pool = cluster.get(MachineConfigPools, 'worker') ?? aPool('worker');
+  cluster.put(MachineConfigPools, { ...pool, spec: { ...pool.spec, configuration: { name: next } } });
+  clock += 10_000;
+  for (let i = 0; i < 3; i += 1) await pass();
+  const desired = () => cluster.get(MachineConfigNodes, 'a')?.spec.configVersion.desired;
+  expect(desired()).toBe(CONFIG);
+
+  cluster.remove(NodeMaintenances, 'm');
+  clock += 10_000;
+  for (let i = 0; i < 3; i += 1) await pass();
+  expect(desired()).toBe(next);
+});
+
 describe('what only Ignition sets up', () => {
   const DISKS = 'rendered-worker-3';
   const storage = { disks: [{ device: '/dev/sdb', wipeTable: true }] };

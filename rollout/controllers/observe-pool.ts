@@ -44,7 +44,8 @@ import {
 } from '../pools/pool-observation.ts';
 import { type PoolRecord, recordOf } from '../pools/pool-record.ts';
 import type { PoolSettings } from '../pools/pool-settings.ts';
-import { type LayeringCoverage, type PoolTarget, poolTarget } from '../pools/pool-target.ts';
+import { hasTarget } from '../pools/node-target.ts';
+import { type LayeringCoverage, nodeTarget, type PoolTarget, poolTarget } from '../pools/pool-target.ts';
 import { progressOf } from '../pools/progress.ts';
 import {
   decideRollback,
@@ -122,7 +123,7 @@ export class PoolObserver {
     const resolved = this.#resolve(pool, members);
     const { active, settled } = members.divide(fingerprintOf(resolved));
     const moment = members.now();
-    const inMaintenance = await this.#inMaintenance(active, signal);
+    const inMaintenance = await this.#inMaintenance(active, resolved.target, signal);
     const disturbed = [...inMaintenance].filter((node) => members.isSettled(node));
     const nodes = this.#read([...active, ...disturbed].toSorted());
     const leaving = nodes.filter(({ node }) => mayBeLeaving(node));
@@ -330,11 +331,15 @@ export class PoolObserver {
   }
 
   /** Costs a request, so it is read only where a node may be updated next, or may be unavailable for this reason. */
-  async #inMaintenance(active: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>> {
+  async #inMaintenance(
+    active: readonly string[],
+    target: PoolTarget,
+    signal: AbortSignal,
+  ): Promise<ReadonlySet<string>> {
     const { nodes, machineConfigNodes } = this.#parts.caches;
     const matters = active.some((name) => {
       const [node, of] = [nodes.get(name), machineConfigNodes.get(name)];
-      return node !== undefined && ((of !== undefined && awaitsGrant(of)) || mayBeLeaving(node));
+      return node !== undefined && (awaitsTarget(of, target) || mayBeLeaving(node));
     });
     return matters ? await this.#parts.maintenances.nodes(signal) : new Set();
   }
@@ -375,6 +380,13 @@ function awaitsGrant({ spec, status }: MachineConfigNode): boolean {
 /** It runs an image, or is on its way to or from one. */
 function hasImage({ spec, status }: MachineConfigNode): boolean {
   return (spec.configImage ?? status?.configImage?.currentImage) !== undefined;
+}
+
+/** Whether a node may be given something to write, or may be disrupted: not while it is in maintenance. */
+function awaitsTarget(of: MachineConfigNode | undefined, target: PoolTarget): boolean {
+  const desired = nodeTarget(target, of);
+  if (of === undefined) return desired !== undefined;
+  return awaitsGrant(of) || (desired !== undefined && !hasTarget(of.spec, desired));
 }
 
 /** A Machine that is deleted, or a node in maintenance, is cordoned first or stops being Ready. */
