@@ -19,6 +19,7 @@ test('the defaults are those that the reference documents', () => {
     parallelEngine: 2,
     attest: true,
     logLevel: 'info',
+    logFormat: 'rfc3339',
     engineMinutes: 60,
   });
   expect(options()).not.toHaveProperty('signingKeySecret');

@@ -8,7 +8,8 @@ import { createEventRecorder } from '../cluster/events.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
 import { createLogger, traceRequests } from '../cluster/log.ts';
-import { logLevel, untilShutDown, wholeNumber } from '../cluster/process.ts';
+import { type LogFlags, withLogFlags } from '../cluster/log-flags.ts';
+import { untilShutDown, wholeNumber } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { goArchitecture } from '../image/manifest.ts';
@@ -18,7 +19,7 @@ import { removeLeftovers } from './engine/work-dir.ts';
 import { runBuilder } from './loop.ts';
 import type { BuildMetrics } from './metrics.ts';
 
-interface BuilderFlags extends PodEngineFlags {
+interface BuilderFlags extends PodEngineFlags, LogFlags {
   readonly namespace: string;
   readonly insecureRegistry: string[];
   readonly architecture: string;
@@ -29,7 +30,6 @@ interface BuilderFlags extends PodEngineFlags {
   readonly signingKeySecret?: string;
   readonly parallelEngine: number;
   readonly kubeconfig?: string;
-  readonly logLevel: string;
 }
 
 const LEASE = 'machine-os-builder';
@@ -73,9 +73,8 @@ export function builderCommand(): Command {
       'maximum number of images built by a container engine at once',
       wholeNumber(1),
       2,
-    )
-    .option('--log-level <level>', 'log level: debug, info, warn or error', logLevel, 'info');
-  return withPodEngineFlags(withEngineFlags(command)).action((flags: BuilderFlags) =>
+    );
+  return withPodEngineFlags(withEngineFlags(withLogFlags(command))).action((flags: BuilderFlags) =>
     untilShutDown((signal) => run(flags, signal)),
   );
 }
@@ -86,7 +85,7 @@ async function run(flags: BuilderFlags, signal: AbortSignal): Promise<void> {
     flags.metricsPort === 0
       ? undefined
       : await (await import('./metrics.ts')).serveBuildMetrics(flags.metricsPort);
-  const log = createLogger(LEASE, flags.logLevel);
+  const log = createLogger(LEASE, flags.logLevel, flags.logFormat);
   const tracing = await startTracing({ service: LEASE, log, env: process.env });
   try {
     await build(flags, { log, tracing, metrics: telemetry?.metrics }, signal);

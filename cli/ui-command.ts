@@ -4,7 +4,8 @@ import { DEFAULT_LEASE_NAMESPACE } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { Connection } from '../cluster/connection.ts';
 import { createLogger } from '../cluster/log.ts';
-import { logLevel, untilShutDown, wholeNumber } from '../cluster/process.ts';
+import { type LogFlags, withLogFlags } from '../cluster/log-flags.ts';
+import { untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { keyAccess } from '../page/server/access.ts';
 import { ChangeReader } from '../page/server/change-reader.ts';
 import { LiveView } from '../page/server/live-view.ts';
@@ -23,10 +24,9 @@ import {
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { note, print } from './command-line/output.ts';
 
-interface UiFlags extends ClusterFlags {
+interface UiFlags extends ClusterFlags, LogFlags {
   readonly port: number;
   readonly leaseNamespace: string;
-  readonly logLevel: string;
 }
 
 /** ms; deadline of the request for the user's name. */
@@ -38,10 +38,9 @@ export function uiCommand(): Command {
   const command = new Command('ui').description(
     'Serve the live page on this machine, for your own browser and with your own permissions; read-only.',
   );
-  return withClusterFlags(command)
+  return withLogFlags(withClusterFlags(command), 'warn')
     .option('--port <port>', 'port on 127.0.0.1; 0 selects a free port', wholeNumber(0, 65_535), 0)
     .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
-    .option('--log-level <level>', 'log level: debug, info, warn or error', logLevel, 'warn')
     .action((flags: UiFlags) => untilShutDown((signal) => serve(flags, signal)));
 }
 
@@ -51,7 +50,7 @@ async function serve(flags: UiFlags, signal: AbortSignal): Promise<void> {
   const client = clientOf(connection, flags);
   await checkReadable(client, flags.leaseNamespace, signal);
   const user = await userOf(client, signal);
-  const log = createLogger('shale-ui', flags.logLevel);
+  const log = createLogger('shale-ui', flags.logLevel, flags.logFormat);
   const { caches, start } = createPageCaches(client, flags.leaseNamespace, log);
   const maintenance = new MaintenanceLookup(client, Date.now);
   const live = new LiveView({ caches, log, inMaintenance: (stop) => maintenance.nodes(stop) });

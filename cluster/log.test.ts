@@ -63,12 +63,24 @@ test('what is under way on a change logs at the level that is requested meanwhil
   expect(lines).toEqual(['requested', 'requested']);
 });
 
+/** @returns what a process that has no terminal logs. */
+async function logged(message: string, format: string): Promise<string> {
+  const script = `import { createLogger } from ${JSON.stringify(path.join(import.meta.dirname, 'log.ts'))};
+    createLogger('test', 'info', process.argv[2]).info(JSON.parse(process.argv[1]));`;
+  const args = ['--input-type=module', '-e', script, JSON.stringify(message), format];
+  return (await execa(process.execPath, args)).stderr;
+}
+
+test('lines have times of RFC 3339 and names of levels, or those of pino where the flag asks for them', async () => {
+  const line = JSON.parse(await logged('m', 'rfc3339'));
+  expect(line).toMatchObject({ level: 'info', time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) });
+  expect(Object.keys(line).slice(0, 2)).toEqual(['level', 'time']);
+  expect(JSON.parse(await logged('m', 'pino'))).toMatchObject({ level: 30, time: expect.any(Number) });
+});
+
 test('a log line is JSON that a terminal shows and executes nothing of', async () => {
   const message = 'c1 \u009b2J, backwards \u202e, a line \u2028 and \u001b[2J';
-  const script = `import { createLogger } from ${JSON.stringify(path.join(import.meta.dirname, 'log.ts'))};
-    createLogger('test').info(JSON.parse(process.argv[1]));`;
-  const args = ['--input-type=module', '-e', script, JSON.stringify(message)];
-  const { stderr } = await execa(process.execPath, args);
+  const stderr = await logged(message, 'rfc3339');
   expect(stderr).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u);
   expect(JSON.parse(stderr)).toMatchObject({ name: 'test', msg: message });
 });

@@ -7,6 +7,12 @@ import type { RequestObservation } from './api-calls.ts';
 import type { ApiClient } from './api-client.ts';
 import { createInformer, type Informer } from './informer.ts';
 
+/** `"level":"info","time":"2026-01-01T00:00:00.000Z"` in place of `"level":30,"time":1767225600000`. */
+const RFC_3339 = {
+  timestamp: pino.stdTimeFunctions.isoTime,
+  formatters: { level: (label: string) => ({ level: label }) },
+};
+
 /** Fields that could hold a secret if an object were logged whole. */
 const REDACTED = [
   'token',
@@ -19,17 +25,23 @@ const REDACTED = [
   '*.headers',
 ];
 
+/** How log lines tell times and levels: as people and log collectors read them, or as the tools of pino do. */
+export const LOG_FORMATS = ['rfc3339', 'pino'] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
+
 /**
  * @param name of the process.
  * @param level pino's; default info.
+ * @param format of lines that no terminal shows.
  * @returns a logger that writes JSON lines to standard error, or readable ones on a terminal.
  */
-export function createLogger(name: string, level = 'info'): Logger {
+export function createLogger(name: string, level = 'info', format: LogFormat = 'rfc3339'): Logger {
   const options = { name, level, redact: { paths: REDACTED, censor: '[redacted]' } };
   if (process.stderr.isTTY !== true) {
     const destination = pino.destination(2);
+    const formatted = format === 'pino' ? options : { ...options, ...RFC_3339 };
     // JSON's own escapes leave C1 and bidirectional controls, which a terminal with `kubectl logs` in it would execute.
-    return pino(options, { write: (line) => destination.write(escapedSource(line)) });
+    return pino(formatted, { write: (line) => destination.write(escapedSource(line)) });
   }
   return pino({
     ...options,

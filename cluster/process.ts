@@ -69,16 +69,3 @@ export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (tex
     throw new InvalidArgumentError(`Expected a whole number, ${range}`);
   };
 }
-
-/** Those of pino. */
-const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
-
-/**
- * Reads a flag's value as the level of a log.
- *
- * @throws {InvalidArgumentError} that says what would be right.
- */
-export function logLevel(text: string): string {
-  if (LOG_LEVELS.includes(text)) return text;
-  throw new InvalidArgumentError(`Expected ${LOG_LEVELS.slice(0, -1).join(', ')} or ${LOG_LEVELS.at(-1)}`);
-}

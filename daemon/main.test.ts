@@ -30,6 +30,7 @@ test('the defaults are those that the reference documents', () => {
     pinnedImagesReserve: 16 * 1024,
     metricsPort: 0,
     logLevel: 'info',
+    logFormat: 'rfc3339',
   });
   expect(options()).not.toHaveProperty('osBackend');
   expect(options()).not.toHaveProperty('kubeconfig');

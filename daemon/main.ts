@@ -12,7 +12,8 @@ import { present } from '../api/present.ts';
 import { processConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { createLogger, traceRequests } from '../cluster/log.ts';
-import { logLevel, untilShutDown, wholeNumber } from '../cluster/process.ts';
+import { type LogFlags, withLogFlags } from '../cluster/log-flags.ts';
+import { untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 import type { NodePorts } from './host/host.ts';
@@ -26,7 +27,7 @@ import { registrySource } from './os/ostree/registry-source.ts';
 import { RESERVE_BYTES } from './pinned-images/keep-images.ts';
 import type { DaemonTelemetry } from './prometheus-metrics.ts';
 
-export interface DaemonFlags extends DaemonLimitFlags {
+export interface DaemonFlags extends DaemonLimitFlags, LogFlags {
   readonly nodeName: string;
   readonly namespace: string;
   readonly leaseNamespace: string;
@@ -40,7 +41,6 @@ export interface DaemonFlags extends DaemonLimitFlags {
   readonly pinnedImagesReserve: number;
   readonly metricsPort: number;
   readonly kubeconfig?: string;
-  readonly logLevel: string;
 }
 
 /** What the flags say of the host. */
@@ -61,7 +61,7 @@ export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
   addHostOptions(command);
   addRegistryOptions(command);
   addLimitOptions(command);
-  return command
+  return withLogFlags(command)
     .option(
       '--metrics-port <port>',
       'port of /metrics, /healthz and /readyz; 0: off',
@@ -69,7 +69,6 @@ export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
       0,
     )
     .option('--kubeconfig <file>', 'kubeconfig file to use instead of the service account')
-    .option('--log-level <level>', 'of pino', logLevel, 'info')
     .action((flags: DaemonFlags) => untilShutDown((signal) => runWithFlags(flags, openNode, signal)));
 }
 
@@ -147,7 +146,7 @@ export async function runWithFlags(
   signal: AbortSignal,
 ): Promise<void> {
   const connection = await processConnection(flags.kubeconfig, process.env);
-  const log = createLogger('daemon', flags.logLevel);
+  const log = createLogger('daemon', flags.logLevel, flags.logFormat);
   const trace = traceRequests(log);
   const telemetry = await startTelemetry(flags.metricsPort);
   const tracing = await startTracing({ service: DAEMON_SET, log, env: process.env });

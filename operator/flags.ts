@@ -3,7 +3,8 @@ import { errorMessage } from '../api/error-message.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { readFleetLockUrl } from '../api/pool-settings/values.ts';
 import { present } from '../api/present.ts';
-import { logLevel, wholeNumber } from '../cluster/process.ts';
+import { type LogFlags, withLogFlags } from '../cluster/log-flags.ts';
+import { wholeNumber } from '../cluster/process.ts';
 import { StartupError } from '../cluster/startup-error.ts';
 import { type FleetLockServers, fleetLockServers } from '../rollout/gates/fleet-lock-server.ts';
 import { alertmanager, prometheus } from '../rollout/gates/monitoring-endpoints.ts';
@@ -12,7 +13,7 @@ import { type LimitFlags, limitsOf, withLimitFlags } from '../rollout/limit-flag
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
 import { type BuilderFlags, withBuilderFlags } from './builder-flags.ts';
 
-export interface OperatorFlags extends LimitFlags, BuilderFlags {
+export interface OperatorFlags extends LimitFlags, BuilderFlags, LogFlags {
   readonly namespace: string;
   readonly leaseNamespace: string;
   readonly containerRuntimeUnit: string;
@@ -45,13 +46,13 @@ export interface OperatorFlags extends LimitFlags, BuilderFlags {
   readonly drainKeepEmptyDir: boolean;
   readonly image?: string;
   readonly kubeconfig?: string;
-  readonly logLevel: string;
 }
 
 /** @returns the command with every flag of the operator. */
 export function withOperatorFlags(command: Command): Command {
   const groups = [
     withProcessFlags,
+    withLogFlags,
     withRolloutFlags,
     withDrainFlags,
     withMonitoringFlags,
@@ -75,7 +76,6 @@ function withProcessFlags(command: Command): Command {
     .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
     .option('--image <pullspec>', "Shale image for the builder; default: the image of the operator's own pod")
     .option('--kubeconfig <file>', 'kubeconfig of the cluster, for an operator outside of it')
-    .option('--log-level <level>', 'debug, info, warn or error', logLevel, 'info')
     .option(
       '--metrics-port <port>',
       'port for /metrics, /healthz and /readyz; 0 disables it',

@@ -42,7 +42,7 @@ export async function runOperator(
   signal: AbortSignal,
   connect: typeof connectByFlags = connectByFlags,
 ): Promise<void> {
-  const log = createLogger(OPERATOR_DEPLOYMENT, flags.logLevel);
+  const log = createLogger(OPERATOR_DEPLOYMENT, flags.logLevel, flags.logFormat);
   // Before it leads: a replica that takes over must not fail for it.
   receiverOf(flags);
   const moved = movedFlags(flags);

@@ -6,19 +6,19 @@ import type { ApiClient } from '../cluster/api-client.ts';
 import { processConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { createLogger, traceRequests } from '../cluster/log.ts';
-import { endTogether, logLevel, untilShutDown, wholeNumber } from '../cluster/process.ts';
+import { type LogFlags, withLogFlags } from '../cluster/log-flags.ts';
+import { endTogether, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { metricsPage, startTelemetry } from '../cluster/telemetry.ts';
 import { livePage } from './server/live-page.ts';
 import { createPageCaches } from './server/page-caches.ts';
 
-export interface PageFlags {
+export interface PageFlags extends LogFlags {
   readonly port: number;
   readonly tlsDir?: string;
   readonly clusterName?: string;
   readonly leaseNamespace: string;
   readonly metricsPort: number;
   readonly kubeconfig?: string;
-  readonly logLevel: string;
 }
 
 /** `shale page`: the process of the live page's Deployment. */
@@ -30,7 +30,7 @@ export function pageCommand(): Command {
 
 /** @returns the command with every flag of the page. */
 export function withPageFlags(command: Command): Command {
-  return command
+  return withLogFlags(command)
     .description('Run the live page: shows the rollout to browsers and only reads; runs in the cluster.')
     .option(
       '--port <port>',
@@ -50,8 +50,7 @@ export function withPageFlags(command: Command): Command {
       wholeNumber(0, 65_535),
       0,
     )
-    .option('--kubeconfig <file>', 'kubeconfig of the cluster, for a page outside of it')
-    .option('--log-level <level>', 'debug, info, warn or error', logLevel, 'info');
+    .option('--kubeconfig <file>', 'kubeconfig of the cluster, for a page outside of it');
 }
 
 /**
@@ -66,7 +65,7 @@ export async function runPage(
   signal: AbortSignal,
   connect: typeof connectByFlags = connectByFlags,
 ): Promise<void> {
-  const log = createLogger(PAGE_DEPLOYMENT, flags.logLevel);
+  const log = createLogger(PAGE_DEPLOYMENT, flags.logLevel, flags.logFormat);
   const client = await connect(flags, log);
   const { port, leaseNamespace, metricsPort, tlsDir, clusterName } = flags;
   const { caches, start } = createPageCaches(client, leaseNamespace, log);

@@ -253,5 +253,13 @@ export const SHOWN_OPTIONS: ReadonlySet<string> = new Set([
     '--namespace',
     '--image',
   ],
-  ...['--lease-namespace', '--cluster-name', '--log-level', '--keep-images', '--host-root', '--architecture'],
+  ...[
+    '--lease-namespace',
+    '--cluster-name',
+    '--log-level',
+    '--log-format',
+    '--keep-images',
+    '--host-root',
+    '--architecture',
+  ],
 ]);

@@ -13,7 +13,8 @@ afterAll(() => rm(dir, { recursive: true }));
 
 const NONE = { follow: false, timestamps: false, previous: false };
 const AT = Date.parse('2026-01-01T00:00:00Z');
-const json = (second: number) => `{"level":30,"time":${AT + second * 1000},"msg":"m"}\n`;
+const json = (second: number) =>
+  `{"level":"info","time":"${new Date(AT + second * 1000).toISOString()}","msg":"m"}\n`;
 const TEXT = `${json(0)}at x.ts\n${json(5)}end`;
 
 async function readWhole(place: LogPlace, options: LogOptions): Promise<string> {
@@ -43,6 +44,11 @@ describe('a log', () => {
     ],
   ])('%s', async (_, options, expected) => {
     expect(await logged(TEXT, options)).toBe(expected);
+  });
+
+  test('has the time of lines that were written for the tools of pino, too', async () => {
+    const line = `{"level":30,"time":${AT},"msg":"m"}\n`;
+    expect(await logged(line, { timestamps: true })).toBe(`2026-01-01T00:00:00.000Z ${line}`);
   });
 
   test('begins where its pod did', async () => {

@@ -75,10 +75,12 @@ class Lines {
   }
 }
 
-/** Shale's processes log JSON, with the milliseconds of pino. */
+/** Shale's processes log JSON, with a time of RFC 3339 or the milliseconds of pino (--log-format). */
 function timeOf(text: string): Date | undefined {
-  const milliseconds = /^\{"level":\d+,"time":(\d+)[,}]/.exec(text)?.[1];
-  return milliseconds === undefined ? undefined : new Date(Number(milliseconds));
+  const time = /^\{"level":(?:"\w+"|\d+),"time":(?:"(?<text>[^"]+)"|(?<ms>\d+))[,}]/.exec(text)?.groups;
+  if (time === undefined) return undefined;
+  const date = new Date(time['text'] ?? Number(time['ms']));
+  return Number.isNaN(date.getTime()) ? undefined : date;
 }
 
 /** @param isFirst of the lines that were there at first, the last ones may be asked for. */
