@@ -311,8 +311,11 @@ function verdictsOf(status: MachineConfigPoolStatus | undefined): readonly unkno
     bootImage,
     rollbackDeadline,
     heldNodes,
+    updatingNodes,
     conditions = [],
   } = status ?? {};
   const verdicts = conditions.map(({ type, status: is, reason }) => [type, is, reason]);
-  return [configuration?.name, observedGeneration, bootImage, rollbackDeadline, heldNodes, verdicts];
+  // Which nodes are at work changes with every node; that none is any more is the end of a rollout.
+  const isAtWork = updatingNodes !== undefined;
+  return [configuration?.name, observedGeneration, bootImage, rollbackDeadline, heldNodes, isAtWork, verdicts];
 }
