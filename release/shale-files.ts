@@ -4,7 +4,7 @@ import { by } from '../api/order.ts';
 import type { LayerEntry } from '../image/layer/entry.ts';
 
 const OWNER = { uid: 0, gid: 0 };
-/** As .containerignore has them: what only tests read, and the page's sources. */
+/** As .dockerignore has them: what only tests read, and the page's sources. */
 const LEFT_OUT = /\.test\.tsx?$|(?:^|\/)testdata(?:\/|$)|^page\/app(?:\/|$)/;
 
 /**

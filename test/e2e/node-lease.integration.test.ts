@@ -214,12 +214,11 @@ test(
 
 test.each([
   ['its pool is paused', 'paused', () => fleet.pause('paused', true)],
-  ['it is flagged for maintenance', 'flagged', () => annotate('flagged-0', annotations.plannedMaintenance)],
   [
     'it is switched off on request',
     'off',
     async () => {
-      await annotate('off-0', annotations.poweredOff);
+      await annotate('off-0', annotations.poweredOff, { by: 'ann', reason: 'fan' });
       await fleet.setReady('off-0', false);
     },
   ],
@@ -250,7 +249,36 @@ test.each([
   },
 );
 
-const annotate = (node: string, name: string) =>
+test(
+  'the lease of a node that is being drained is given back when it is flagged for maintenance, and its cordon after that',
+  TEST_MS,
+  async () => {
+    const [pool, node] = ['flagged', 'flagged-0'];
+    await fleet.addPool(pool);
+    await fleet.addNode(node, pool);
+    await blockDrain(fleet.client, node, signal);
+    await fleet.change(pool, 'next');
+    await fleet.poolSays(pool, 'Updating', /can't be evicted/);
+    await annotate(node, annotations.plannedMaintenance, { by: 'ann', reason: 'fan' });
+    await isGone(node);
+    // Whoever works on it counts on the cordon.
+    const held = await fleet.client.get(Nodes, node, { signal });
+    expect(held.spec?.unschedulable).toBe(true);
+    expect(held.metadata.annotations?.[annotations.cordonedByShale]).toBeDefined();
+
+    await fleet.pause(pool, true);
+    await annotate(node, annotations.plannedMaintenance, null);
+    const isFree = async () => {
+      const { spec, metadata } = await fleet.client.get(Nodes, node, { signal });
+      return (
+        spec?.unschedulable !== true && metadata.annotations?.['karpenter.sh/do-not-disrupt'] === undefined
+      );
+    };
+    await expect.poll(isFree, { timeout: patience(60_000) }).toBe(true);
+  },
+);
+
+const annotate = (node: string, name: string, value: object | null) =>
   fleet.patchNode(node, {
-    metadata: { annotations: { [name]: JSON.stringify({ by: 'ann', reason: 'fan' }) } },
+    metadata: { annotations: { [name]: value && JSON.stringify(value) } },
   });

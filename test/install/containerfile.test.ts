@@ -9,7 +9,7 @@ const lines = (file: string) => readFileSync(path.join(ROOT, file), 'utf8').spli
 
 test.each(productRooms)('the image has the room %s', (room) => {
   expect(lines('Containerfile')).toContain(`COPY ${room} /shale/${room}`);
-  expect(lines('.containerignore')).toContain(`!${room}`);
+  expect(lines('.dockerignore')).toContain(`!${room}`);
 });
 
 test('a release has the programs that the image has', () => {
@@ -18,5 +18,5 @@ test('a release has the programs that the image has', () => {
 
 test('the image has no part of the workshop', () => {
   expect(lines('Containerfile').filter((line) => line.includes('workshop'))).toEqual([]);
-  expect(lines('.containerignore').filter((line) => line.startsWith('!workshop'))).toEqual([]);
+  expect(lines('.dockerignore').filter((line) => line.startsWith('!workshop'))).toEqual([]);
 });

@@ -49,7 +49,7 @@ beforeAll(async () => {
 afterAll(() => rm(dir, { recursive: true, force: true }));
 
 /**
- * Engines read the whole context before they leave out what .containerignore names; other tests write below .shale
+ * Engines read the whole context before they leave out what .dockerignore names; other tests write below .shale
  * meanwhile.
  */
 async function copyContext(): Promise<void> {

@@ -20,6 +20,8 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
     'machineosbuilds.machineconfiguration.openshift.io',
   ]),
   ...conflicts('shale-daemon', ['machineconfignodes.machineconfiguration.openshift.io']),
+  'shale-operator: patch configmaps fleetlock-slots in shale-system':
+    'slots of a lock service, which no pool of the tour names',
   'shale-operator: update machineconfigs.machineconfiguration.openshift.io':
     'a rendered config that somebody changed is made what it was',
   'shale-operator: patch machineconfigs.machineconfiguration.openshift.io':

@@ -20,7 +20,7 @@ export interface PodDiskOptions {
 
 const CHECKOUT = path.join(import.meta.dirname, '../../..');
 const COMMAND_MS = 600_000;
-/** As .containerignore has it. */
+/** As .dockerignore has it. */
 const LEFT_OUT = /\.test\.ts$|\/(testing|testdata)$|\/page\/app$/;
 
 /**
