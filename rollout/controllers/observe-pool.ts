@@ -35,6 +35,7 @@ import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import type { Membership, PoolMembers } from '../pools/membership.ts';
 import { isReady } from '../pools/node-state.ts';
+import { hasTarget } from '../pools/node-target.ts';
 import type { DecidedOn } from '../pools/pool-conditions.ts';
 import {
   fingerprintOf,
@@ -44,7 +45,6 @@ import {
 } from '../pools/pool-observation.ts';
 import { type PoolRecord, recordOf } from '../pools/pool-record.ts';
 import type { PoolSettings } from '../pools/pool-settings.ts';
-import { hasTarget } from '../pools/node-target.ts';
 import { type LayeringCoverage, nodeTarget, type PoolTarget, poolTarget } from '../pools/pool-target.ts';
 import { progressOf } from '../pools/progress.ts';
 import {

@@ -317,5 +317,13 @@ function verdictsOf(status: MachineConfigPoolStatus | undefined): readonly unkno
   const verdicts = conditions.map(({ type, status: is, reason }) => [type, is, reason]);
   // Which nodes are at work changes with every node; that none is any more is the end of a rollout.
   const isAtWork = updatingNodes !== undefined;
-  return [configuration?.name, observedGeneration, bootImage, rollbackDeadline, heldNodes, isAtWork, verdicts];
+  return [
+    configuration?.name,
+    observedGeneration,
+    bootImage,
+    rollbackDeadline,
+    heldNodes,
+    isAtWork,
+    verdicts,
+  ];
 }
