@@ -17,10 +17,13 @@ export const NodeSettings: Kind<OpenShiftSettings> = {
   namespaced: false,
 };
 
+/** The kind of {@link CredentialProviderSettings}, in every version. */
+export const CREDENTIAL_PROVIDER_KIND = 'CRIOCredentialProviderConfig';
+
 const credentialProviders = (version: string): Kind<OpenShiftSettings> => ({
   group: 'config.openshift.io',
   version,
-  kind: 'CRIOCredentialProviderConfig',
+  kind: CREDENTIAL_PROVIDER_KIND,
   plural: 'criocredentialproviderconfigs',
   namespaced: false,
 });

@@ -1,8 +1,4 @@
-import {
-  CredentialProviderSettings,
-  NodeSettings,
-  type OpenShiftSettings,
-} from '../api/openshift-settings.ts';
+import { CREDENTIAL_PROVIDER_KIND, NodeSettings, type OpenShiftSettings } from '../api/openshift-settings.ts';
 import type { Problem } from './problem.ts';
 
 /** What a field would do in MCO, and what does it in Shale. */
@@ -32,7 +28,7 @@ const REFUSED: Readonly<Record<string, Readonly<Record<string, Refused>>>> = {
       asksNothing: [''],
     },
   },
-  [CredentialProviderSettings[0]?.kind ?? '']: {
+  [CREDENTIAL_PROVIDER_KIND]: {
     matchImages: {
       reason: 'is not supported, and no pod pulls from a mirror with a pull secret of its namespace',
       expected:

@@ -74,6 +74,24 @@ function flag(
   };
 }
 
+/** Names of which each counts once. One that can't be read may be the one that matters, so nothing starts. */
+function names<Field extends z.ZodType<readonly string[]>>(
+  row: Pick<Setting<Field, readonly string[]>, 'schema' | 'meaning' | 'absent'> & {
+    readonly annotation: string;
+  },
+): Setting<Field, readonly string[]> {
+  const { schema, meaning, absent, annotation } = row;
+  return {
+    schema,
+    meaning,
+    absent,
+    unset: [],
+    read: (field) => [...new Set(field)],
+    unreadable: { value: [], so: NOTHING_STARTS, closes: true },
+    former: { annotation, as: asNames },
+  };
+}
+
 /** How many failed nodes stop a rollout. */
 export interface FailureThreshold {
   /** Before a node has proven the target. */
@@ -85,7 +103,7 @@ const NOTHING_STARTS = 'no update starts';
 
 /**
  * The settings of a pool. The schema of `spec.shale`, what reads it (read-settings.ts), what knows the annotations and
- * docs/reference/pool-settings.md all come from here: a new setting is one row.
+ * docs/reference/kinds/machineconfigpool.md all come from here: a new setting is one row.
  */
 export const poolSettingsTable = {
   maintenanceWindows: setting<typeof MaintenanceWindows, readonly MaintenanceWindow[] | undefined>({
@@ -113,15 +131,12 @@ export const poolSettingsTable = {
     unreadable: { value: ONLY_CANARY, so: 'no node follows the first one' },
     former: { annotation: 'shale.dev/waves', as: asJson },
   }),
-  dependsOn: setting<z.ZodArray<typeof ObjectName>, readonly string[]>({
+  dependsOn: names({
     schema: z.array(ObjectName).max(50),
     meaning:
       "Names of pools: no node of this pool starts an update until each of them is Updated and has baked. Rollbacks don't wait.",
     absent: 'the pool waits for no other',
-    unset: [],
-    read: (names) => [...new Set(names)],
-    unreadable: { value: [], so: NOTHING_STARTS, closes: true },
-    former: { annotation: 'shale.dev/depends-on', as: asNames },
+    annotation: 'shale.dev/depends-on',
   }),
   holdOnAlerts: setting<typeof QuestionTexts, AlertHold>({
     schema: QuestionTexts,
@@ -170,25 +185,19 @@ export const poolSettingsTable = {
     read: readFleetLock,
     unreadable: { value: { kind: 'unreadable' }, so: 'no node reboots' },
   }),
-  hooksBefore: setting<typeof HookNames, readonly string[]>({
+  hooksBefore: names({
     schema: HookNames,
     meaning:
       'Names of hooks: the operator requests them on each node of the pool that it has cordoned, and drains the node once other controllers have cleared all of them.',
     absent: 'nodes are drained at once',
-    unset: [],
-    read: (names) => [...new Set(names)],
-    unreadable: { value: [], so: NOTHING_STARTS, closes: true },
-    former: { annotation: 'shale.dev/hooks-before', as: asNames },
+    annotation: 'shale.dev/hooks-before',
   }),
-  hooksAfter: setting<typeof HookNames, readonly string[]>({
+  hooksAfter: names({
     schema: HookNames,
     meaning:
       'Names of hooks: the operator requests them on each node that was drained or rebooted and runs its target, and uncordons the node once all of them are cleared.',
     absent: 'nodes are uncordoned at once',
-    unset: [],
-    read: (names) => [...new Set(names)],
-    unreadable: { value: [], so: NOTHING_STARTS, closes: true },
-    former: { annotation: 'shale.dev/hooks-after', as: asNames },
+    annotation: 'shale.dev/hooks-after',
   }),
   soak: setting<typeof Duration, number>({
     schema: Duration,

@@ -81,14 +81,14 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
           ? undefined
           : inputs.deadline.recorded,
     }),
-    ...nodesInHand(decision),
+    ...namedNodes(decision),
     ...failingStepsOf(inputs),
     conditions: conditionsOf(inputs, done, updated, now),
   };
 }
 
 /** Admission policies warn by it whom it concerns (manifests/base/maintenance-admission.yaml). */
-function nodesInHand({
+function namedNodes({
   states,
 }: Pick<PoolDecision, 'states'>): Pick<MachineConfigPoolStatus, 'heldNodes' | 'updatingNodes'> {
   const held = states.flatMap(({ name, holders: [first] }) =>
