@@ -172,6 +172,24 @@ it('a Ready node in maintenance gets no target before it is cordoned, and gets i
   expect(desired()).toBe(next);
 });
 
+it('a node whose Machine is deleted after Shale has cordoned it is given back, and not granted its reboot', async () => {
+  const pool = cluster.get(MachineConfigPools, 'worker') ?? aPool('worker');
+  const hooked = (hooksBefore: string[]) =>
+    cluster.put(MachineConfigPools, { ...pool, spec: { ...pool.spec, shale: { hooksBefore } } });
+  hooked(['lb']);
+  putStaged('a', openShift('m-a'));
+  putMachine(OpenShiftMachines, 'm-a', false);
+  for (let i = 0; i < 2; i += 1) await pass();
+  expect([isCordoned('a'), isLeased('a')]).toEqual([true, true]);
+
+  putMachine(OpenShiftMachines, 'm-a', true);
+  clock += 31_000;
+  hooked([]);
+  await pass();
+  expect(cluster.get(MachineConfigNodes, 'a')?.spec.grant).toBeUndefined();
+  expect(isLeased('a')).toBe(false);
+});
+
 describe('what only Ignition sets up', () => {
   const DISKS = 'rendered-worker-3';
   const storage = { disks: [{ device: '/dev/sdb', wipeTable: true }] };

@@ -389,10 +389,10 @@ function awaitsTarget(of: MachineConfigNode | undefined, target: PoolTarget): bo
   return awaitsGrant(of) || (desired !== undefined && !hasTarget(of.spec, desired));
 }
 
-/** A Machine that is deleted, or a node in maintenance, is cordoned first or stops being Ready. */
+/**
+ * A Machine that is deleted, or a node in maintenance, is cordoned first or stops being Ready. Of a node that Shale has
+ * cordoned, neither shows: it may be deleted before its grant.
+ */
 function mayBeLeaving(node: Node): boolean {
-  const cordonedByOthers =
-    node.spec?.unschedulable === true &&
-    node.metadata.annotations?.[annotations.cordonedByShale] === undefined;
-  return cordonedByOthers || !isReady(node);
+  return node.spec?.unschedulable === true || !isReady(node);
 }
