@@ -10,6 +10,9 @@ import {
 } from '../../api/references.ts';
 import { cleanSource, type ImageIdentity } from '../../builder/attest/build-facts.ts';
 import { appendedLayer, appendedOptions } from '../../builder/layer/appended-image.ts';
+import { imageRefusal, type LocatedImage } from '../../builder/proof/compare-image.ts';
+import { engineBase, engineInputsRefusal } from '../../builder/proof/engine-base.ts';
+import { transitionRefusal } from '../../builder/proof/judge-label.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../../builder/secrets.ts';
 import { renderedRegistries } from '../../builder/steps/make-image.ts';
 import { keptTree } from '../../builder/steps/tree-of-base.ts';
@@ -31,9 +34,6 @@ import { formatProblem } from '../../machineconfig/problem.ts';
 import { formatObstacle } from '../../machineconfig/sources.ts';
 import { engineSpecOf } from '../../predict/image/engine-spec.ts';
 import type { ImageClaim, ImageProof, ProveImage, ProvenImage } from '../../rollout/pools/image-proof.ts';
-import { imageRefusal, type LocatedImage } from './compare-image.ts';
-import { engineBase, engineInputsRefusal } from './engine-base.ts';
-import { transitionRefusal } from './judge-label.ts';
 
 interface ProverOptions extends RegistryAccessOptions {
   readonly log: Logger;

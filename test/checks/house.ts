@@ -19,7 +19,7 @@ const floors: Readonly<Record<string, Floors>> = {
     ['main', 'loop', 'build-controller'],
     ['steps'],
     ['status', 'observe', 'decide', 'decide-held', 'metrics', 'secrets', 'build-secrets'],
-    ['engine', 'attest', 'layer'],
+    ['engine', 'attest', 'layer', 'proof'],
     ['.'],
   ],
   cli: [

@@ -1,18 +1,23 @@
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { repositoryOf } from '../../api/references.ts';
-import { engineImageByTag, engineImageTarget, statedInputs } from '../../builder/engine/find-engine-image.ts';
 import { describeImage } from '../../image/append.ts';
 import { byDigest } from '../../image/by-digest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { type EngineInputs, type EngineSpec, engineInputsDigest } from '../../predict/image/engine-spec.ts';
-import type { ImageClaim } from '../../rollout/pools/image-proof.ts';
+import { engineImageByTag, engineImageTarget, statedInputs } from '../engine/find-engine-image.ts';
 import { differingField, type LocatedImage } from './compare-image.ts';
 
 /** What commands can do can't be computed again. So it is compared what they were given, as the builder signed it. */
 
-interface EngineClaim extends Pick<ImageClaim, 'machineOSConfig' | 'rendered' | 'signingKeys'> {
+interface EngineClaim {
+  readonly machineOSConfig: MachineOSConfig;
+  readonly rendered: MachineConfig;
+  /** Public keys that nodes accept, by name; none if signing is disabled. */
+  readonly signingKeys: Readonly<Record<string, string>>;
   /** The engine's image, as the label of the image that is claimed names it. */
   readonly engineImage: string;
   /** By digest, as requested. */
