@@ -10,7 +10,7 @@ import { layerContent } from './layer-content.ts';
 
 /**
  * What an image has beyond its base, as a function of what it is made of. The builder makes images by it, and the
- * operator computes them again before nodes may run them (operator/proof/prove-image.ts).
+ * operator computes them again before nodes may run them (builder/proof/prove-image.ts).
  */
 
 export type AppendedLayer =

@@ -62,7 +62,7 @@ export async function engineBase(
  * Compares what commands were given with what the pool requests of them.
  *
  * @returns why the engine's image is none of this request.
- * @throws RegistryError, ContentError; Error while no key that nodes accept has signed a statement about it.
+ * @throws RegistryError, ContentError; UnstatedInputs while no key that nodes accept has signed a statement about it.
  */
 export async function engineInputsRefusal(
   client: RegistryClient,
@@ -96,13 +96,20 @@ export async function engineInputsRefusal(
     await Promise.all(keys.map((publicKey) => statedInputs(client, reference, { digest, publicKey }, signal)))
   ).flat();
   const [first] = stated;
-  if (first === undefined)
-    throw new Error(
-      `no key that nodes accept has signed what the container engine's image ${engineImage} was built from`,
-    );
+  if (first === undefined) throw new UnstatedInputs(engineImage);
   const expected = stated.map((each) => ({ each, right: atStatedDigest(inputs, engineSpec, each) }));
   if (expected.some(({ each, right }) => canonicalJson(each) === canonicalJson(right))) return undefined;
   return difference(engineImage, first, atStatedDigest(inputs, engineSpec, first));
+}
+
+/** No key that nodes accept has signed what commands were given. */
+export class UnstatedInputs extends Error {
+  constructor(engineImage: string) {
+    super(
+      `no key that nodes accept has signed what the container engine's image ${engineImage} was built from`,
+    );
+    this.name = 'UnstatedInputs';
+  }
 }
 
 /** Since the build the tag of the extensions image may have been moved: its digest then is what was signed. */
