@@ -8,6 +8,7 @@ import { readExamples } from '../../workshop/sandbox/tour/step.ts';
 import { Admin, SLOTS } from './faults/admin.ts';
 import { adminFaults } from './faults/admin-faults.ts';
 import { type Cast, drawFault, type Fault, type FaultKind, type Stage } from './faults/fault.ts';
+import { holderFaults } from './faults/holder-faults.ts';
 import { nodeFaults } from './faults/node-faults.ts';
 import { processFaults } from './faults/process-faults.ts';
 import { scriptedFaults } from './faults/scripted-faults.ts';
@@ -15,7 +16,7 @@ import { serverFaults } from './faults/server-faults.ts';
 import type { EditEvent, FaultEvent } from './history/history.ts';
 import { leftToDo } from './invariants/convergence.ts';
 import { findLeaks } from './world/leaks.ts';
-import { compareBytes, expectedFiles, readBoot } from './world/node-bytes.ts';
+import { compareBytes, expectedFiles, readBoot, readDisk } from './world/node-bytes.ts';
 import { Random } from './world/random.ts';
 import { findSecrets, readRawLines } from './world/remains.ts';
 import { SCRIPTED_POOL } from './world/scripted-nodes.ts';
@@ -23,7 +24,7 @@ import type { World } from './world/world.ts';
 
 /** Pools of the sandbox's machines. */
 const POOLS = ['worker', 'infra'];
-const KINDS = [...processFaults, ...serverFaults, ...nodeFaults, ...adminFaults];
+const KINDS = [...processFaults, ...serverFaults, ...nodeFaults, ...adminFaults, ...holderFaults];
 
 /** @param cast of a campaign. @returns the kinds of faults that are drawn in it. */
 export function kindsFor({ scripted }: Pick<Cast, 'scripted'>): readonly FaultKind[] {
@@ -190,6 +191,8 @@ async function lookAtBytes(world: World): Promise<void> {
     };
     const { config } = read();
     if (config !== undefined) rememberOwnPaths(seen, config);
+    const disk = await readDisk(world.layout.node(name), world.kind, seen).catch(() => undefined);
+    if (disk !== undefined) world.recorder.record({ what: 'disk', node: name, ...disk });
     const compared = await compareBytes(world.layout.node(name), world.kind, read, seen);
     if (compared !== undefined) world.recorder.record({ what: 'bytes', node: name, ...compared });
   }

@@ -42,6 +42,16 @@ test('every kind of fault is drawn', () => {
     'Node of a machine deleted',
     'Node deleted',
     'node leaves',
+    'lease taken',
+    'node tainted',
+    'karpenter.sh/disrupted',
+    'NodeMaintenance',
+    'NodeMaintenance of KubeVirt',
+    'flagged for maintenance',
+    'powered off',
+    'Machine deleted',
+    'Node being deleted',
+    'drained by others',
   ])
     expect(words).toContain(kind);
 });

@@ -132,7 +132,7 @@ const nodeObjectDeleted: FaultKind = {
 };
 
 /** A machine that is down registers its Node when it boots. */
-async function restartKubelet(world: World, node: string): Promise<void> {
+export async function restartKubelet(world: World, node: string): Promise<void> {
   const boot = await readBoot(world.layout.node(node), world.kind).catch(() => undefined);
   if (boot !== undefined) await reportNode(world.client, node, { type: 'up', bootID: boot.bootID });
 }

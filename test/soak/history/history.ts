@@ -64,6 +64,17 @@ export interface Comparison {
   readonly differences: readonly string[];
 }
 
+/** What Shale writes to a node's disk, read from it at one moment. */
+export interface DiskLook {
+  readonly what: 'disk';
+  readonly at: number;
+  readonly node: string;
+  /** Of the boot that it was read in. */
+  readonly bootID: string;
+  /** The deployments, and the files of all configs so far, one line each. */
+  readonly has: readonly string[];
+}
+
 /** An admin's change of a MachineConfig. The last one of each wins. */
 export interface EditEvent {
   readonly what: 'edit';
@@ -113,6 +124,7 @@ export type HistoryEvent =
   | RawLogLine
   | BootEvent
   | Comparison
+  | DiskLook
   | EditEvent
   | AdminCordon
   | FoundSecret

@@ -2,6 +2,7 @@ import type { Lease, Node } from '../../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../../api/machine-os-build.ts';
+import { annotations } from '../../../api/names.ts';
 import type { Condition, KubernetesObject } from '../../../api/object.ts';
 import type { History, HistoryEvent, ObjectVersion } from './history.ts';
 import { replay } from './replay.ts';
@@ -20,6 +21,9 @@ export function timeline(history: History): readonly string[] {
 export function seconds(at: number): string {
   return `${(at / 1000).toFixed(2).padStart(9)}s`;
 }
+
+/** Annotations of a Node that say who holds it. */
+const SIGNS = [annotations.cordonedByShale, annotations.plannedMaintenance, annotations.poweredOff];
 
 const PHASES = { begins: '>>>', ends: '<<<', fails: '!!!' } as const;
 
@@ -41,6 +45,8 @@ function describeEvent(event: Exclude<HistoryEvent, ObjectVersion>): string | un
       return event.differences.length === 0
         ? undefined
         : `disk of ${event.node}: not as ${event.config} says: ${event.differences.join('; ')}`;
+    case 'disk':
+      return undefined;
     case 'edit':
       return `--- edit ${event.token} of MachineConfig ${event.machineConfig}`;
     case 'admin cordon':
@@ -90,12 +96,18 @@ function stateOf(object: KubernetesObject): readonly string[] | undefined {
       ];
     }
     case 'Node': {
-      const { spec, status } = object as Node;
+      const { metadata, spec, status } = object as Node;
       return [
         spec?.unschedulable === true ? 'cordoned' : 'schedulable',
+        ...(spec?.taints ?? []).map(({ key }) => `taint ${key}`),
+        ...SIGNS.filter((sign) => metadata.annotations?.[sign] !== undefined),
+        ...(metadata.deletionTimestamp === undefined ? [] : ['being deleted']),
         ...conditions(status?.conditions as readonly Condition[] | undefined, ['Ready']),
       ];
     }
+    case 'Machine':
+    case 'NodeMaintenance':
+      return [object.metadata.deletionTimestamp === undefined ? 'there' : 'being deleted'];
     case 'Lease':
       return [`held by ${(object as Lease).spec?.holderIdentity ?? 'nobody'}`];
     default:
@@ -110,6 +122,7 @@ function nodeState({ spec, status }: MachineConfigNode): readonly string[] {
     `desired ${target(spec.configVersion.desired, spec.configImage?.desiredImage)}`,
     spec.grant === undefined ? 'no grant' : `granted ${spec.grant.level} for ${short(spec.grant.config)}`,
     `runs ${target(status?.configVersion?.current ?? 'nothing', status?.configImage?.currentImage)}`,
+    ...(spec.heldBy === undefined ? [] : [`held: ${spec.heldBy}`]),
     ...(plan === undefined
       ? []
       : [

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { Node } from '../../../api/kubernetes.ts';
 import type { KubernetesObject } from '../../../api/object.ts';
 import {
   aBuild,
@@ -24,10 +25,13 @@ type Given =
   | { readonly gone: KubernetesObject }
   | Exclude<HistoryEvent, { what: 'object' }>;
 
+/** Events whose times count: where they are not given, they are those of their places. */
+const TIMED = new Set(['disk', 'fault']);
+
 function historyOf(...given: readonly Given[]): History {
   const events = given.map((each, index): HistoryEvent => {
     const at = index * 1000;
-    if ('what' in each) return each;
+    if ('what' in each) return each.at === 0 && TIMED.has(each.what) ? { ...each, at } : each;
     const [type, object] = 'gone' in each ? (['DELETED', each.gone] as const) : (['MODIFIED', each] as const);
     const metadata = { ...object.metadata, resourceVersion: String(index + 1) };
     return { what: 'object', at, type, object: { ...object, metadata } };
@@ -44,6 +48,29 @@ function lease(node: string, holderIdentity = 'shale-operator'): KubernetesObjec
     spec: { holderIdentity },
   } as KubernetesObject;
 }
+
+const KEY = 'karpenter.sh/disrupted';
+/** Tainted by others, beside what it is. */
+const tainted = (node: Node) => ({
+  ...node,
+  spec: { ...node.spec, taints: [{ key: KEY, effect: 'NoSchedule' }] },
+});
+const maintenance = (nodeName: string, group = 'medik8s'): KubernetesObject =>
+  ({
+    apiVersion: `nodemaintenance.${group}.io/v1beta1`,
+    kind: 'NodeMaintenance',
+    metadata: { name: group },
+    spec: { nodeName },
+  }) as KubernetesObject;
+const told = (name: string, status: object = {}) =>
+  aMachineConfigNode(name, { heldBy: 'a NodeMaintenance is active' }, status);
+const disk = (node: string, ...has: readonly string[]) =>
+  ({ what: 'disk', at: 0, node, bootID: 'boot-1', has }) as const;
+const during = (fault: string, phase: 'begins' | 'ends', subject: string) =>
+  ({ what: 'fault', at: 0, fault, phase, subject, details: '' }) as const;
+/** Time in which nothing of a node is written. */
+const pass = (seconds: number) =>
+  Array.from({ length: seconds }, () => ({ what: 'started', at: 0, pod: 'web', pid: 1 }) as const);
 
 function cordoned(name: string) {
   return aNode(name, { metadata: { ...CORDONED.metadata, name }, spec: { unschedulable: true } });
@@ -140,6 +167,65 @@ describe('a history in which everything is as Shale promises', () => {
         aNode('a'),
       ],
     ],
+    [
+      'a node that others take in the middle of its update, which leaves it cordoned to them',
+      [
+        lease('a'),
+        aNode('a'),
+        cordoned('a'),
+        aMachineConfigNode('a'),
+        aMachineConfigNode('a', { grant: GRANT }),
+        tainted(cordoned('a')),
+        ...pass(20),
+        aMachineConfigNode('a'),
+        cordoned('a'),
+        aNode('a'),
+      ],
+    ],
+    [
+      'a node that is taken at the same moment by others',
+      [
+        lease('a'),
+        aMachineConfigNode('a'),
+        tainted(aNode('a')),
+        ...pass(3),
+        aMachineConfigNode('a', { grant: GRANT }),
+      ],
+    ],
+    [
+      'an operator that was paused when others came',
+      [
+        lease('a'),
+        aMachineConfigNode('a'),
+        tainted(aNode('a')),
+        during('pause', 'begins', 'shale-operator'),
+        ...pass(20),
+        during('pause', 'ends', 'shale-operator'),
+        aMachineConfigNode('a', { grant: GRANT }),
+      ],
+    ],
+    [
+      'a NodeMaintenance that the Node does not show',
+      [
+        lease('a'),
+        aNode('a'),
+        aMachineConfigNode('a'),
+        maintenance('a', 'kubevirt'),
+        ...pass(20),
+        aMachineConfigNode('a', { grant: GRANT }),
+      ],
+    ],
+    [
+      'the disk of a node that boots, or that has just been taken',
+      [
+        disk('a', 'one'),
+        told('a'),
+        ...pass(3),
+        disk('a', 'two'),
+        ...pass(20),
+        { ...disk('a', 'three'), bootID: 'boot-2' },
+      ],
+    ],
     ['bytes as the config says', [{ what: 'bytes', at: 0, node: 'a', config: CONFIG, differences: [] }]],
     [
       'a boot of what was granted',
@@ -221,6 +307,62 @@ describe('a history in which Shale breaks', () => {
         aNode('a'),
       ],
       'a is schedulable, and an admin had cordoned it',
+    ],
+    [
+      'a node of others by a grant',
+      [
+        lease('a'),
+        aMachineConfigNode('a'),
+        tainted(aNode('a')),
+        ...pass(6),
+        aMachineConfigNode('a', { grant: GRANT }),
+      ],
+      'node a was granted Disrupt, and others hold it: taint for 7000 ms',
+    ],
+    [
+      'a node of others by a cordon',
+      [aNode('a'), maintenance('a'), lease('a'), ...pass(10), cordoned('a')],
+      'node a was cordoned by Shale, and others hold it: maintenance',
+    ],
+    [
+      'a node of others by lifting a cordon that they rely on',
+      [lease('a'), cordoned('a'), tainted(cordoned('a')), ...pass(6), tainted(aNode('a'))],
+      'node a was uncordoned, and others hold it: taint',
+    ],
+    [
+      'a node of others by a target',
+      [
+        aNode('a'),
+        aMachineConfigNode('a'),
+        lease('a', 'somebody-else'),
+        ...pass(6),
+        aMachineConfigNode('a', { configVersion: { desired: 'rendered-worker-2' } }),
+      ],
+      'node a was given something to write',
+    ],
+    [
+      'the disk of a node of others',
+      [told('a'), ...pass(11), disk('a', 'one'), disk('a', 'two')],
+      'node a was written to (-one, +two), 13000 ms after it was told: a NodeMaintenance is active',
+    ],
+    [
+      'the disk of a node of others by staging',
+      [
+        told('a'),
+        ...pass(11),
+        told('a', { plan: { config: CONFIG, staged: true, actions: [], causes: [], source: '' } }),
+      ],
+      `node a staged ${CONFIG}`,
+    ],
+    [
+      'a node at the end, which is still told of others',
+      [settledPool(), aNode('a'), { ...updated('a'), spec: told('a').spec }, calm],
+      'is still told that it is held',
+    ],
+    [
+      'a node at the end, which neighbours may not delete',
+      [aNode('a', { metadata: { name: 'a', annotations: { 'karpenter.sh/do-not-disrupt': 'true' } } }), calm],
+      'node a is still cordoned, or kept from others',
     ],
     [
       'a fault that the campaign could not bring about',

@@ -3,6 +3,8 @@ import type { History } from '../history/history.ts';
 import { checkBoots, checkBytes, checkImages } from './content.ts';
 import { checkConvergence } from './convergence.ts';
 import { checkAdminCordons, checkLeases, checkMaxUnavailable } from './disruption.ts';
+import { checkHeldDisks } from './held-disks.ts';
+import { checkHolders } from './holders.ts';
 import { checkFaults, checkLeaks, checkProcesses, checkSecrets } from './processes.ts';
 import type { Violation } from './violation.ts';
 
@@ -10,6 +12,8 @@ const INVARIANTS = [
   checkMaxUnavailable,
   checkLeases,
   checkAdminCordons,
+  checkHolders,
+  checkHeldDisks,
   checkBytes,
   checkImages,
   checkBoots,

@@ -10,6 +10,12 @@ import type { CalmEvent, EditEvent, History } from '../history/history.ts';
 import { type PastCluster, replay } from '../history/replay.ts';
 import type { Violation } from './violation.ts';
 
+/** By which Shale keeps others from a node that it works on; nobody else in a campaign writes them. */
+const FOR_NEIGHBOURS = [
+  'cluster-autoscaler.kubernetes.io/scale-down-disabled',
+  'karpenter.sh/do-not-disrupt',
+];
+
 /** After the faults everything is as the last edits say, and nothing is left to do. */
 export function checkConvergence(history: History): readonly Violation[] {
   const edits = new Map<string, EditEvent>();
@@ -42,7 +48,9 @@ export function leftToDo(
     .list<Node>('Node')
     .filter(
       ({ metadata: { annotations: on } }) =>
-        on?.[annotations.cordonedByShale] !== undefined || on?.[annotations.disruptionBlocked] !== undefined,
+        on?.[annotations.cordonedByShale] !== undefined ||
+        on?.[annotations.disruptionBlocked] !== undefined ||
+        FOR_NEIGHBOURS.some((annotation) => on?.[annotation] !== undefined),
     );
   return [
     ...pools.flatMap((pool) => leftInPool(cluster, pool, edits)),
@@ -52,7 +60,7 @@ export function leftToDo(
     ...nodes
       .filter(({ metadata }) => cluster.node(metadata.name) === undefined)
       .map(({ metadata }) => `MachineConfigNode ${metadata.name} is left of a node that is gone`),
-    ...cordoned.map(({ metadata }) => `node ${metadata.name} is still cordoned`),
+    ...cordoned.map(({ metadata }) => `node ${metadata.name} is still cordoned, or kept from others`),
   ];
 }
 
@@ -74,6 +82,10 @@ function leftInPool(
     ),
     ...(conditionIsTrue(status?.conditions, 'Updated') ? [] : [`pool ${metadata.name} is not Updated`]),
     ...(conditionIsTrue(status?.conditions, 'Degraded') ? [`pool ${metadata.name} is Degraded`] : []),
+    ...(status?.heldNodes ?? []).map(
+      ({ name, why }) => `pool ${metadata.name} says that ${name} is held: ${why}`,
+    ),
+    ...(status?.updatingNodes ?? []).map((name) => `pool ${metadata.name} says that ${name} is at work`),
   ];
 }
 
@@ -95,6 +107,7 @@ function leftOnNode(
     ],
     [!conditionIsTrue(status?.conditions, 'Updated'), `${name} is not Updated`],
     [spec.grant !== undefined, `${name} still has a grant`],
+    [spec.heldBy !== undefined, `${name} is still told that it is held: ${spec.heldBy}`],
   ];
   return problems.flatMap(([is, problem]) => (is ? [problem] : []));
 }

@@ -24,7 +24,7 @@ export function checkMaxUnavailable(history: History): readonly Violation[] {
     const started = [...now].filter((node) => !disrupted.has(node));
     for (const node of started) {
       const pool = poolOf.get(node);
-      const own = [...now].filter((other) => poolOf.get(other) === pool);
+      const own = [...now].filter((other) => poolOf.get(other) === pool && !isAway(cluster.node(other)));
       const limit = limitOf(cluster, pool, poolOf);
       if (own.length > limit) {
         const message = `pool ${pool}: ${own.join(', ')} are disrupted at once, ${own.length} of at most ${limit}`;
@@ -43,6 +43,12 @@ function disruptedNodes(cluster: PastCluster): ReadonlySet<string> {
     .list<MachineConfigNode>('MachineConfigNode')
     .filter(({ spec }) => spec.grant?.level === 'Disrupt');
   return new Set([...cordoned, ...granted].map(({ metadata }) => metadata.name));
+}
+
+/** Shale leaves its cordon on nodes that others switch off or delete, and counts them no more. */
+function isAway(node: Node | undefined): boolean {
+  const { annotations: on, deletionTimestamp } = node?.metadata ?? {};
+  return on?.[annotations.poweredOff] !== undefined || deletionTimestamp !== undefined;
 }
 
 function isCordonedByShale({ metadata, spec }: Node): boolean {

@@ -17,6 +17,8 @@ interface Booted {
   readonly image: string | undefined;
   /** What the next boot takes: also what was applied live. */
   readonly next: string | undefined;
+  /** Of the running, the staged and the former system, one line each. */
+  readonly deployments: readonly string[];
   /** The running root. */
   readonly root: string;
 }
@@ -31,7 +33,8 @@ export async function readBoot(directory: string, kind: NodeKindName): Promise<B
     kind === 'directory' ? layout.root : `/proc/${(await readMachineRecord(directory)).leader}/root`;
   // Of a machine that has lost its power, nothing can be read until it boots again.
   await stat(path.join(root, 'etc'));
-  return { bootID, image, next: deployments[0]?.image, root };
+  const listed = deployments.map(({ id, image: of }) => `deployment ${id} of ${of}`);
+  return { bootID, image, next: deployments[0]?.image, deployments: listed, root };
 }
 
 /**
@@ -62,6 +65,23 @@ export async function compareBytes(
     read().node?.metadata.resourceVersion === node.metadata.resourceVersion &&
     node.status?.bootID === boot.bootID;
   return isSame ? { config: config.metadata.name, differences } : undefined;
+}
+
+/**
+ * @param paths that any config has had.
+ * @returns what Shale writes to the disk of a node, one line each. @throws where it is being written, or is down.
+ */
+export async function readDisk(
+  directory: string,
+  kind: NodeKindName,
+  paths: Iterable<string>,
+): Promise<{ readonly bootID: string; readonly has: readonly string[] }> {
+  const { bootID, root, deployments } = await readBoot(directory, kind);
+  const files = [...paths].map(async (name) => {
+    const is = await fileAt(root, name);
+    return is === undefined ? [] : [`${name} ${is.mode.toString(8)} ${is.content.trim()}`];
+  });
+  return { bootID, has: [...deployments, ...(await Promise.all(files)).flat()] };
 }
 
 function saysUpdated({ status }: MachineConfigNode): boolean {

@@ -10,6 +10,7 @@ import { PoolRevisions } from '../../../api/pool-revision.ts';
 import type { ApiClient } from '../../../cluster/api-client.ts';
 import { createInformer } from '../../../cluster/informer.ts';
 import { createLogger } from '../../../cluster/log.ts';
+import { KubeVirtMaintenances, Machines, NodeMaintenances } from '../../fixtures/fleet/holders.ts';
 import { PastCluster } from '../history/replay.ts';
 import type { Recorder } from './recorder.ts';
 
@@ -18,12 +19,15 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   Deployments,
   Events,
   Leases,
+  Machines,
   MachineConfigs,
   MachineConfigNodes,
   MachineConfigPools,
   MachineConfigurations,
   MachineOSBuilds,
   MachineOSConfigs,
+  NodeMaintenances,
+  KubeVirtMaintenances,
   Nodes,
   Pods,
   PoolRevisions,

@@ -15,6 +15,12 @@ import { readKustomization } from '../../../workshop/sandbox/manifests/kustomiza
 import type { NodeKindName } from '../../../workshop/sandbox/node-kind.ts';
 import { runWithNode } from '../../../workshop/sandbox/programs.ts';
 import type { PodProcessEvent } from '../../../workshop/sandbox/workloads/pod-runner.ts';
+import {
+  definitionOf,
+  KubeVirtMaintenances,
+  Machines,
+  NodeMaintenances,
+} from '../../fixtures/fleet/holders.ts';
 import { apiStatus, type Front, registryErrors, startFront } from './front.ts';
 import { type Observer, observe } from './observer.ts';
 import type { Recorder } from './recorder.ts';
@@ -181,10 +187,16 @@ export async function startWorld(options: WorldOptions): Promise<World> {
   }
 }
 
+/** Kinds of others by which they hold nodes. */
+const NEIGHBOURS = [NodeMaintenances, KubeVirtMaintenances, Machines];
+
 /** Before anything else: what isn't defined can't be watched. */
 async function defineKinds(client: ApiClient, signal: AbortSignal): Promise<void> {
   const objects = await readKustomization(MANIFESTS);
-  const definitions = objects.filter(({ kind }) => kind === 'CustomResourceDefinition');
+  const definitions = [
+    ...objects.filter(({ kind }) => kind === 'CustomResourceDefinition'),
+    ...NEIGHBOURS.map(definitionOf),
+  ];
   await applyObjects(client, definitions, { log: createLogger('soak', 'silent'), signal });
 }
 
