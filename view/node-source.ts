@@ -2,9 +2,11 @@ import type { Lease, Node } from '../api/kubernetes.ts';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
+import { holdersOf } from '../rollout/gates/gates.ts';
 import type { SeenNode } from '../rollout/gates/seen-node.ts';
 import { holdingOf, leaseNameOf } from '../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
+import { type NodeState, readNode } from '../rollout/pools/node-state.ts';
 import { objectNamed } from './named.ts';
 import { disputeOn, type ObservedCluster } from './observed-cluster.ts';
 
@@ -18,6 +20,11 @@ export interface NodeSource {
   readonly inMaintenance: boolean;
   /** Why it is in no pool although pools select it, and what to do. */
   readonly dispute: string | undefined;
+}
+
+/** The objects about a node that a daemon manages. */
+export interface ManagedNodeSource extends NodeSource {
+  readonly machineConfigNode: MachineConfigNode;
 }
 
 /** The objects that the sources of nodes are found in. */
@@ -55,6 +62,18 @@ export function seenNode(
     inMaintenance,
     updateCordoned: updatesCordoned(pool),
   };
+}
+
+/** @returns a node as the operator's deciders see it. @param now ms since the epoch. */
+export function readState(source: ManagedNodeSource, now: number): NodeState {
+  const { metadata, spec, status } = source.machineConfigNode;
+  const seen = seenNode(metadata.name, source, now);
+  return readNode({ ...seen, holders: holdersOf(seen, now), spec, status, assigned: true });
+}
+
+/** @param now ms since the epoch. @returns the same of a node that was observed. */
+export function nodeStateOf(object: MachineConfigNode, cluster: NodesCluster, now: number): NodeState {
+  return readState({ ...nodeSource(object.metadata.name, cluster), machineConfigNode: object }, now);
 }
 
 /** @returns whether nodes of the pool that others cordoned are updated, too. */

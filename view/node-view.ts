@@ -5,43 +5,43 @@ import {
   type NodeConditionType,
 } from '../api/machine-config-node.ts';
 import type { Condition } from '../api/object.ts';
-import { holdersOf, poolHold } from '../rollout/gates/gates.ts';
+import { settingOf } from '../api/pool-settings/read-settings.ts';
+import { poolHold } from '../rollout/gates/gates.ts';
 import { rebootsByOthers } from '../rollout/gates/reboots-by-others.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
+import { formatDomainWait } from '../rollout/pools/failure-domains.ts';
 import { nodeRemark } from '../rollout/pools/node-remark.ts';
-import { failuresOn, type NodeState, readNode, stateNameOf } from '../rollout/pools/node-state.ts';
+import { failuresOn, type NodeState, stateNameOf } from '../rollout/pools/node-state.ts';
 import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
 import { isStaging } from '../rollout/pools/progress.ts';
 import { nodeHolds, settingsOfPool } from './holds.ts';
-import { type NodeSource, type NodesCluster, nodeSource, seenNode } from './node-source.ts';
+import {
+  type ManagedNodeSource,
+  type NodeSource,
+  type NodesCluster,
+  nodeSource,
+  readState,
+  seenNode,
+} from './node-source.ts';
 import type { NodeView } from './schemas.ts';
+import { type DomainWait, domainWaits } from './slots.ts';
 import type { TimedNode } from './time-left.ts';
 
-/** The objects about a node that a daemon manages. */
-export interface ManagedNodeSource extends NodeSource {
-  readonly machineConfigNode: MachineConfigNode;
+/** What is shown of a node is read from its own objects, and from who else takes slots of its pool. */
+export interface NodeViewSource extends ManagedNodeSource {
+  /** What it waits for in its failure domain. */
+  readonly domainWait: DomainWait | undefined;
 }
 
 /** @param now ms since the epoch. */
 export function nodeView(object: MachineConfigNode, cluster: NodesCluster, now: number): NodeView {
-  const source = nodeSource(object.metadata.name, cluster);
-  return readNodeView({ ...source, machineConfigNode: object }, now);
-}
-
-/** @returns a node as the operator's deciders see it. @param now ms since the epoch. */
-export function nodeStateOf(object: MachineConfigNode, cluster: NodesCluster, now: number): NodeState {
-  const source = nodeSource(object.metadata.name, cluster);
-  return readState({ ...source, machineConfigNode: object }, now);
-}
-
-function readState(source: ManagedNodeSource, now: number): NodeState {
-  const { metadata, spec, status } = source.machineConfigNode;
-  const seen = seenNode(metadata.name, source, now);
-  return readNode({ ...seen, holders: holdersOf(seen, now), spec, status, assigned: true });
+  const { name } = object.metadata;
+  const source = { ...nodeSource(name, cluster), machineConfigNode: object };
+  return readNodeView({ ...source, domainWait: domainWaits(cluster, now).get(name) }, now);
 }
 
 /** @param now ms since the epoch. */
-export function readNodeView(source: ManagedNodeSource, now: number): NodeView {
+export function readNodeView(source: NodeViewSource, now: number): NodeView {
   const { machineConfigNode, lease, dispute } = source;
   const { metadata, spec, status } = machineConfigNode;
   const seen = seenNode(metadata.name, source, now);
@@ -69,6 +69,8 @@ export function readNodeView(source: ManagedNodeSource, now: number): NodeView {
     notReady: state.ready ? undefined : ready?.message || undefined,
     cordoned: !state.schedulable,
     zone: state.zone || undefined,
+    domain: domainOf(source),
+    fullDomain: source.domainWait,
     // An expired lease still names its last holder.
     leaseHolder: lease?.spec?.holderIdentity || undefined,
     obstacle,
@@ -98,7 +100,7 @@ type Situation = Pick<NodeView, 'state' | 'since' | 'what' | 'blockedBy' | 'veri
 
 /** What the operator or the daemon can't do on the node is why it comes no further, whatever it waits for. */
 function situationOf(
-  source: ManagedNodeSource,
+  source: NodeViewSource,
   state: NodeState,
   obstacle: string | undefined,
   now: number,
@@ -148,7 +150,7 @@ function sinceOf({ machineConfigNode, lease }: ManagedNodeSource, state: NodeSta
 
 /** What the node does or waits for. The operator's remark costs more than the rest, so it is asked for last. */
 function whatOf(
-  source: ManagedNodeSource,
+  source: NodeViewSource,
   state: NodeState,
   obstacle: string | undefined,
   now: number,
@@ -175,7 +177,12 @@ function whatOf(
       return conditionOf(conditions, 'Drained')?.message ?? remark();
     case 'staged':
       if (obstacle !== undefined) return `skipped: ${obstacle}`;
-      return remark() ?? heldBecause(source) ?? conditionOf(conditions, 'UpdatePrepared')?.message;
+      return (
+        remark() ??
+        domainRemark(source) ??
+        heldBecause(source) ??
+        conditionOf(conditions, 'UpdatePrepared')?.message
+      );
     case 'unmanaged':
       return undefined;
   }
@@ -197,6 +204,16 @@ function remarkOn(
   const remark = nodeRemark(state, nodeStep(state, context));
   if (remark !== undefined || settings === undefined || status?.plan?.nextBoot === true) return remark;
   return rebootsByOthers.hold({ settings }, state)?.message;
+}
+
+function domainRemark({ domainWait }: NodeViewSource): string | undefined {
+  return domainWait && formatDomainWait(domainWait);
+}
+
+/** @returns the label that says with which nodes it fails together; undefined where its pool doesn't ask. */
+function domainOf({ node, pool }: NodeSource): string | undefined {
+  const domains = pool && settingOf(pool, 'failureDomains');
+  return domains && (node?.metadata.labels?.[domains.topologyKey] ?? '');
 }
 
 /** What the pool's nodes wait for that have staged their target, as the operator reports it: alerts are no objects. */

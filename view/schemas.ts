@@ -83,6 +83,18 @@ export const NodeView = z.strictObject({
   notReady: z.string().optional(),
   cordoned: z.boolean(),
   zone: z.string().optional(),
+  /** The label of its failure domain, '' for none; absent where its pool doesn't limit these. */
+  domain: z.string().optional(),
+  /** The failure domain whose unavailable nodes it waits for. */
+  fullDomain: z
+    .strictObject({
+      name: z.string(),
+      unavailable: z.array(z.string()).readonly(),
+      most: z.number(),
+      /** Nodes that the rollout has not taken out of service are enough for that. */
+      byOthers: z.literal(true).optional(),
+    })
+    .optional(),
   leaseHolder: z.string().optional(),
   /** Why a rollout skips the node now, as text. */
   obstacle: z.string().optional(),

@@ -5,14 +5,17 @@ import type { MachineConfigNode, UpdatePlan } from '../../api/machine-config-nod
 import { present } from '../../api/present.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import type { NodeSource } from '../../view/node-source.ts';
-import { readNodeView } from '../../view/node-view.ts';
+import { type NodeViewSource, readNodeView } from '../../view/node-view.ts';
 import type { LastUpdate, NodeRow, PlanRow, Table } from '../model/view.ts';
+
+/** What the row of a node is read from, whether or not a daemon manages it. */
+export type RowSource = NodeSource & Pick<NodeViewSource, 'domainWait'>;
 
 /**
  * @param plans receives the plans of the node's target and of its last update.
  * @param now ms since the epoch.
  */
-export function nodeRow(source: NodeSource, plans: PlanTable, now: number): NodeRow {
+export function nodeRow(source: RowSource, plans: PlanTable, now: number): NodeRow {
   const { node, machineConfigNode, dispute } = source;
   if (machineConfigNode === undefined) return unmanagedRow(node, dispute);
   const { spec, status } = machineConfigNode;

@@ -10,6 +10,7 @@ import { nodeOfLease } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { leaseReason } from '../../view/holds.ts';
 import { type NodeSource, type NodesCluster, nodeSource, updatesCordoned } from '../../view/node-source.ts';
+import { domainWaits } from '../../view/slots.ts';
 import { shareRows } from '../model/patch.ts';
 import {
   EMPTY_VIEW,
@@ -19,7 +20,7 @@ import {
   type SegmentRow,
   type Table,
 } from '../model/view.ts';
-import { nodeRow, PlanTable } from './read-node.ts';
+import { nodeRow, PlanTable, type RowSource } from './read-node.ts';
 import { poolRow } from './read-pool.ts';
 import { buildRow, policyRows, policyTrouble } from './read-tables.ts';
 import { remember, segmentsOf } from './timeline.ts';
@@ -58,9 +59,11 @@ function readNodes(
 ): { readonly nodes: Table<NodeRow>; readonly segments: readonly SegmentRow[] } {
   const rows: Record<string, NodeRow> = {};
   const segments: SegmentRow[] = [];
+  const waits = domainWaits(objects, now);
   const names = [...objects.nodes, ...objects.machineConfigNodes].map(({ metadata }) => metadata.name);
   for (const name of [...new Set(names)].toSorted()) {
-    const read = readNodeOnce(nodeSource(name, objects), plans, now);
+    const source = { ...nodeSource(name, objects), domainWait: waits.get(name) };
+    const read = readNodeOnce(source, plans, now);
     rows[name] = read.row;
     segments.push(...read.segments);
   }
@@ -68,7 +71,7 @@ function readNodes(
 }
 
 interface NodeReading {
-  readonly source: NodeSource;
+  readonly source: RowSource;
   readonly row: NodeRow;
   readonly segments: readonly SegmentRow[];
 }
@@ -76,7 +79,7 @@ interface NodeReading {
 /** Most nodes of a large cluster don't change between two views, so the rows of unchanged objects are cached. */
 const readings = new WeakMap<MachineConfigNode, NodeReading>();
 
-function readNodeOnce(source: NodeSource, plans: PlanTable, now: number): NodeReading {
+function readNodeOnce(source: RowSource, plans: PlanTable, now: number): NodeReading {
   const { machineConfigNode } = source;
   if (machineConfigNode === undefined) return { source, row: nodeRow(source, plans, now), segments: [] };
   const known = readings.get(machineConfigNode);
@@ -96,12 +99,13 @@ function changesByItself({ node, lease }: NodeSource): boolean {
 }
 
 /** What a pool says changes all the time while it is updated, and is no matter of nodes that are. */
-function isSameSource({ source: known, row }: NodeReading, source: NodeSource): boolean {
+function isSameSource({ source: known, row }: NodeReading, source: RowSource): boolean {
   return (
     known.node === source.node &&
     known.lease === source.lease &&
     known.inMaintenance === source.inMaintenance &&
     known.dispute === source.dispute &&
+    JSON.stringify(known.domainWait) === JSON.stringify(source.domainWait) &&
     (known.pool === source.pool ||
       (row.state === 'updated' && updatesCordoned(known.pool) === updatesCordoned(source.pool)))
   );

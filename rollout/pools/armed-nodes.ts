@@ -140,7 +140,7 @@ function withinBound(
     if (desired.length >= bound) break;
     if (node.controlPlane && desired.some(({ controlPlane }) => controlPlane)) continue;
     if (!isPermitted(node) && !taken.has(node.name) && taken.size >= bound) continue;
-    if (!isPermitted(node) && !taken.has(node.name) && domains?.hold(node.name, taken) !== undefined)
+    if (!isPermitted(node) && !taken.has(node.name) && domains?.full(node.name, taken) !== undefined)
       continue;
     taken.add(node.name);
     desired.push(node);

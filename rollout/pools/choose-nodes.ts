@@ -3,7 +3,7 @@ import type { Grant } from '../../api/machine-config-node.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { CORDONED, CORDONED_BY_OTHERS, diskHolder } from '../gates/cordoned.ts';
 import type { NodeHold } from '../gates/hold.ts';
-import type { FailureDomains } from './failure-domains.ts';
+import type { FailureDomains, FullDomain } from './failure-domains.ts';
 import { isNew } from './new-node.ts';
 import { type NodeState, provesTarget } from './node-state.ts';
 import { downSince } from './node-step.ts';
@@ -12,7 +12,7 @@ import { hasHeld, isUngranted, type Progress } from './progress.ts';
 export interface ChoiceLimits {
   readonly maxUnavailable: number;
   /** Absent: maxUnavailable alone limits. */
-  readonly domains?: FailureDomains;
+  readonly domains?: FailureDomains | undefined;
   /** Names of nodes that are unavailable and have no state yet; absent: none. */
   readonly down?: readonly string[];
   /** The host this process runs on: it comes last, so that a rollout changes its leader at most once. */
@@ -34,10 +34,13 @@ export interface Choice {
   readonly begin: readonly { readonly name: string; readonly level: Grant['level'] }[];
   /** Nodes that could start but for a reason of their own. */
   readonly skipped: readonly NodeHold[];
-  /** Nodes could start, but nodes that are unavailable for other reasons use up maxUnavailable. */
+  /**
+   * Nodes could start, but nodes that are unavailable for other reasons use up maxUnavailable: the pool's, or that of
+   * the domains of `domainWaits`.
+   */
   readonly slotsTaken: boolean;
-  /** What nodes wait for that maxUnavailable would let start, by node. */
-  readonly domainWaits: ReadonlyMap<string, string>;
+  /** The failure domains of nodes that the pool's maxUnavailable would let start, by node. */
+  readonly domainWaits: ReadonlyMap<string, FullDomain>;
 }
 
 /**
@@ -120,6 +123,38 @@ export function isBeingDisrupted(node: NodeState): boolean {
   return node.work.cordon !== undefined || node.work.grant === 'Disrupt';
 }
 
+/** The nodes of a pool that are out of service, by name. */
+interface Occupied {
+  readonly unavailable: Set<string>;
+  /** Those that the rollout has taken out of service. */
+  readonly disrupted: Set<string>;
+}
+
+/** @param nodes without those that were switched off on request. */
+export function occupiedBy(nodes: readonly NodeState[]): Occupied {
+  const namesOf = (some: readonly NodeState[]) => new Set(some.map(({ name }) => name));
+  return {
+    unavailable: namesOf(nodes.filter(takesSlot)),
+    disrupted: namesOf(nodes.filter(isBeingDisrupted)),
+  };
+}
+
+/**
+ * A node that is unavailable already needs no further slot but one of those that the rollout itself takes.
+ *
+ * @returns what has no room for a node that is to be disrupted, too; undefined where it may start.
+ */
+export function fullFor(
+  node: string,
+  { unavailable, disrupted }: Occupied,
+  { maxUnavailable, domains, down = [] }: Pick<ChoiceLimits, 'maxUnavailable' | 'domains' | 'down'>,
+): 'pool' | FullDomain | undefined {
+  const most = maxUnavailable - down.length;
+  const isUp = !unavailable.has(node);
+  if (disrupted.size >= most || (isUp && unavailable.size >= most)) return 'pool';
+  return domains?.full(node, isUp ? new Set([...unavailable, ...down]) : disrupted);
+}
+
 /** @returns how many nodes have taken the target and kept it for the time that counts as proof. */
 export function provenNodes(
   nodes: readonly NodeState[],
@@ -144,39 +179,35 @@ function isBeingPrepared({ assigned, ready, away, holders, progress }: NodeState
   return isOnIt && ready && away === undefined;
 }
 
-function plansDisruption(node: NodeState): boolean {
+/** @returns whether the target that the node has staged drains or reboots it. */
+export function plansDisruption(node: NodeState): boolean {
   return node.progress.kind === 'staged' && isDisruptive(node.progress.actions);
 }
 
 function chooseDisruptive(
   nodes: readonly NodeState[],
   candidates: readonly NodeState[],
-  { maxUnavailable, domains, down = [] }: ChoiceLimits,
+  limits: ChoiceLimits,
 ): Pick<Choice, 'begin' | 'slotsTaken' | 'domainWaits'> {
-  const most = maxUnavailable - down.length;
-  const unavailable = new Set(nodes.filter(takesSlot).map(({ name }) => name));
-  const disrupted = new Set(nodes.filter(isBeingDisrupted).map(({ name }) => name));
+  const occupied = occupiedBy(nodes);
+  const { unavailable, disrupted } = occupied;
   const isIdle = disrupted.size === 0;
   let controlPlaneBusy = nodes.some((node) => node.controlPlane && isBeingDisrupted(node));
   const begin: { name: string; level: 'Disrupt' }[] = [];
-  const domainWaits = new Map<string, string>();
+  const domainWaits = new Map<string, FullDomain>();
   for (const node of candidates) {
     if (!disrupted.has(node.name)) {
-      const isUp = !unavailable.has(node.name);
-      const isFull = disrupted.size >= most || (isUp && unavailable.size >= most);
-      if (isFull || (node.controlPlane && controlPlaneBusy)) continue;
-      const wait = domains?.hold(node.name, isUp ? new Set([...unavailable, ...down]) : disrupted);
-      if (wait !== undefined) {
-        domainWaits.set(node.name, wait);
-        continue;
-      }
+      if (node.controlPlane && controlPlaneBusy) continue;
+      const full = fullFor(node.name, occupied, limits);
+      if (typeof full === 'object') domainWaits.set(node.name, full);
+      if (full !== undefined) continue;
     }
     disrupted.add(node.name);
     unavailable.add(node.name);
     controlPlaneBusy ||= node.controlPlane;
     begin.push({ name: node.name, level: 'Disrupt' });
   }
-  const slotsTaken = isIdle && candidates.length > 0 && begin.length === 0 && domainWaits.size === 0;
+  const slotsTaken = isIdle && candidates.length > 0 && begin.length === 0;
   return { begin, slotsTaken, domainWaits };
 }
 

@@ -23,7 +23,7 @@ import {
   readWithAssignment,
 } from './assign-targets.ts';
 import { chooseNodes } from './choose-nodes.ts';
-import { type FailureDomains, failureDomainsOf } from './failure-domains.ts';
+import { type FailureDomains, type FullDomain, failureDomainsOf } from './failure-domains.ts';
 import { haltOf } from './failures.ts';
 import { decideStartup, type StartupDecision } from './new-nodes.ts';
 import { nodeRemark } from './node-remark.ts';
@@ -50,10 +50,10 @@ interface PoolChoice {
   /** What is decided about the nodes with a startup taint. */
   readonly startup: StartupDecision;
   readonly skipped: readonly NodeHold[];
-  /** Nodes could start, but those of `unavailable` use up maxUnavailable. */
+  /** Nodes could start, but those of `unavailable` use up maxUnavailable: the pool's, or that of their domains. */
   readonly slotsTaken: boolean;
-  /** What nodes wait for whose failure domain has no room, by node. */
-  readonly domainWaits: ReadonlyMap<string, string>;
+  /** The failure domains without room, by the nodes that wait for them. */
+  readonly domainWaits: ReadonlyMap<string, FullDomain>;
   /** Set if nodes could start but for the pool's maintenance windows. */
   readonly awaitsWindow: Hold | undefined;
   /** What else nodes wait for that could start: other pools, nodes that bake, a lock service. */

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { aMachineConfigNode, aNode, REBOOT } from '../../test/fixtures/objects.ts';
 import { decide, observed, running } from '../../test/fixtures/pool-decided.ts';
-import { failureDomainsOf } from './failure-domains.ts';
+import { inputs } from '../../test/fixtures/pool-status-inputs.ts';
+import { failureDomainsOf, formatDomainWait } from './failure-domains.ts';
+import { updatingVerdict } from './pool-conditions.ts';
 import type { ObservedNode } from './pool-observation.ts';
 
 const ZONE = 'topology.kubernetes.io/zone';
@@ -25,7 +27,8 @@ function starts(nodes: readonly ObservedNode[], limit?: number | string, most: n
   const failureDomains = { topologyKey: ZONE, ...(limit === undefined ? {} : { maxUnavailable: limit }) };
   const { steps, domainWaits, slotsTaken } = decide(nodes, { maxUnavailable: most }, {}, { failureDomains });
   const started = [...steps].filter(([, { kind }]) => kind === 'take').map(([name]) => name);
-  return { started: started.sort().join(), waits: Object.fromEntries(domainWaits), slotsTaken };
+  const waits = [...domainWaits].map(([name, domain]) => [name, formatDomainWait(domain)]);
+  return { started: started.sort().join(), waits: Object.fromEntries(waits), slotsTaken };
 }
 
 describe('nodes that could start', () => {
@@ -42,9 +45,9 @@ describe('nodes that could start', () => {
     expect(starts(six)).toEqual({
       started: 'a1,b1,x1',
       waits: {
-        a2: 'waits: its failure domain a has 1 of 1 unavailable',
-        b2: 'waits: its failure domain b has 1 of 1 unavailable',
-        x2: `waits: its failure domain of nodes without the label ${ZONE} has 1 of 1 unavailable`,
+        a2: 'waits: failure domain a has 1 of 1 unavailable: a1',
+        b2: 'waits: failure domain b has 1 of 1 unavailable: b1',
+        x2: `waits: the failure domain of nodes without the label ${ZONE} has 1 of 1 unavailable: x1`,
       },
       slotsTaken: false,
     });
@@ -64,7 +67,8 @@ describe('nodes that could start', () => {
     const cordoned = staged('a1', 'a', { spec: { unschedulable: true } });
     const found = starts([cordoned, staged('a2', 'a'), staged('b1', 'b')]);
     expect(found.started).toBe('b1');
-    expect(found.waits).toEqual({ a2: 'waits: its failure domain a has 1 of 1 unavailable' });
+    expect(found.waits).toEqual({ a2: 'waits: failure domain a has 1 of 1 unavailable: a1' });
+    expect(found.slotsTaken).toBe(false);
   });
 
   it('wait for one that is down before it has a MachineConfigNode', () => {
@@ -75,9 +79,18 @@ describe('nodes that could start', () => {
     expect(starts([down, staged('a2', 'a'), staged('b1', 'b')]).started).toBe('b1');
   });
 
-  it('say so in place of a use of maxUnavailable', () => {
-    const cordoned = staged('a1', 'a', { spec: { unschedulable: true } });
-    expect(starts([cordoned, staged('a2', 'a')])).toMatchObject({ started: '', slotsTaken: false });
+  it('are none where others use up the share of each domain, and the pool says so by the domain', () => {
+    const cordoned = ['a1', 'b1'].map((name) => staged(name, name[0], { spec: { unschedulable: true } }));
+    const nodes = [...cordoned, staged('a2', 'a'), staged('a3', 'a')];
+    expect(starts(nodes)).toMatchObject({ started: '', slotsTaken: true });
+    const decision = decide(nodes, { maxUnavailable: 9 }, {}, { failureDomains: { topologyKey: ZONE } });
+    expect(updatingVerdict(inputs({ machineCount: 4, decision }), false, 0)).toEqual({
+      status: 'True',
+      reason: 'MaxUnavailableReached',
+      message: expect.stringMatching(
+        /; no node of failure domain a can start: node a1 uses up the domain's maxUnavailable: cordoned, and not by Shale; kubectl uncordon a1; or raise the domain's maxUnavailable; a1: /,
+      ),
+    });
   });
 });
 

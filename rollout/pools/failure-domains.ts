@@ -8,9 +8,18 @@ export interface FailureDomains {
   /**
    * @param node that would be unavailable, too.
    * @param taken names of the nodes that are unavailable for whatever reason.
-   * @returns why the node waits, as a clause; undefined where its domain has room.
+   * @returns the node's domain; undefined where that has room.
    */
-  readonly hold: (node: string, taken: ReadonlySet<string>) => string | undefined;
+  readonly full: (node: string, taken: ReadonlySet<string>) => FullDomain | undefined;
+}
+
+/** A failure domain of which no further node may become unavailable. */
+export interface FullDomain {
+  /** As messages name it: `failure domain a`. */
+  readonly name: string;
+  /** Names of its unavailable nodes. */
+  readonly unavailable: readonly string[];
+  readonly most: number;
 }
 
 /**
@@ -31,14 +40,26 @@ export function failureDomainsOf(
   );
   const members = Map.groupBy(domainOf.keys(), (name) => domainOf.get(name) ?? '');
   return {
-    hold: (name, taken) => {
-      const domain = domainOf.get(name) ?? '';
+    full: (node, taken) => {
+      const domain = domainOf.get(node) ?? '';
       const all = members.get(domain) ?? [];
       const most = maxUnavailable(limit, all.length);
-      const count = all.filter((other) => taken.has(other)).length;
-      if (count < most) return undefined;
-      const which = domain === '' ? `of nodes without the label ${topologyKey}` : domain;
-      return `waits: its failure domain ${which} has ${count} of ${most} unavailable`;
+      const unavailable = all.filter((other) => taken.has(other));
+      const name =
+        domain === ''
+          ? `the failure domain of nodes without the label ${topologyKey}`
+          : `failure domain ${domain}`;
+      return unavailable.length < most ? undefined : { name, unavailable, most };
     },
   };
+}
+
+/** Nodes named in the clause; the rest is counted. */
+const NAMED = 3;
+
+/** @returns what a node of the domain waits for, as a clause. */
+export function formatDomainWait({ name, unavailable, most }: FullDomain): string {
+  const more = unavailable.length > NAMED ? ` and ${unavailable.length - NAMED} more` : '';
+  const who = `${unavailable.slice(0, NAMED).join(', ')}${more}`;
+  return `waits: ${name} has ${unavailable.length} of ${most} unavailable: ${who}`;
 }

@@ -12,6 +12,7 @@ import type { Hold } from '../gates/hold.ts';
 import { REBOOTS_BY_OTHERS } from '../gates/reboots-by-others.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { formatFailures } from './failing-steps.ts';
+import { formatDomainWait } from './failure-domains.ts';
 import { recoveryOf } from './failures.ts';
 import { nodeRemark } from './node-remark.ts';
 import type { NodeState } from './node-state.ts';
@@ -153,7 +154,7 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
   const { slotsTaken, skipped } = decision;
   const why = [
     ...(target.kind === 'held' ? formatRollback(target) : []),
-    ...(slotsTaken ? [formatSlotsTaken(decision.unavailable)] : []),
+    ...(slotsTaken ? [formatSlotsTaken(decision.unavailable, [...decision.domainWaits.values()])] : []),
   ];
   return {
     status: 'True',
@@ -263,10 +264,11 @@ export const NODES_IN_SEVERAL_POOLS = 'NodesInSeveralPools';
 function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
   const remarks = new Map<string, string>();
   for (const state of decision.states) {
+    const domain = decision.domainWaits.get(state.name);
     const remark =
       nodeRemark(state, decision.steps.get(state.name)) ??
       decision.rebootWaits.get(state.name) ??
-      decision.domainWaits.get(state.name);
+      (domain && formatDomainWait(domain));
     if (remark !== undefined) remarks.set(state.name, remark);
   }
   for (const { name, why } of decision.unavailable) remarks.set(name, `unavailable: ${why}`);

@@ -46,6 +46,24 @@ describe('nothing can start, and what would change it', () => {
     );
   });
 
+  test.each([
+    [[], 'no node can start: maxUnavailable is used up; raise it'],
+    [['a'], "no node of failure domain a can start: node a1 uses up the domain's maxUnavailable: "],
+    [
+      ['a', 'a', 'b'],
+      /^no node of failure domain a or failure domain b can start: 2 nodes use up the domains' /,
+    ],
+  ])('in the domains %j', (names, expected) => {
+    const domains = names.map((name) => ({
+      name: `failure domain ${name}`,
+      unavailable: [`${name}1`],
+      most: 1,
+    }));
+    const taker = { why: 'not Ready', wayBack: 'look at it' };
+    const takers = names.length === 0 ? [] : ['a1', 'b1', 'c1'].map((name) => ({ name, ...taker }));
+    expect(formatSlotsTaken(takers, domains)).toMatch(expected);
+  });
+
   test('where several are, of which a few are named', () => {
     const takers = ['a', 'b', 'c', 'd', 'e'].map((name) => ({
       name,

@@ -4,6 +4,7 @@ import { NODE_MAINTENANCE } from '../gates/node-maintenance.ts';
 import { PLANNED_MAINTENANCE } from '../gates/planned-maintenance.ts';
 import { POWERED_OFF } from '../gates/powered-off.ts';
 import { unavailableBecause } from './choose-nodes.ts';
+import type { FullDomain } from './failure-domains.ts';
 import type { NodeState } from './node-state.ts';
 
 /** A node that the rollout has not taken out of service, and that takes one of maxUnavailable. */
@@ -47,14 +48,33 @@ export function wayBack({ name, holders, progress, failedAtTarget, schedulable, 
 /** Nodes named in the sentence; the rest is counted. */
 const NAMED = 3;
 
-/** @returns that nothing can start, because of whom, and what would change it: for a condition or a screen. */
-export function formatSlotsTaken(takers: readonly Pick<SlotTaker, 'name' | 'why' | 'wayBack'>[]): string {
+/**
+ * @param all nodes that take a slot.
+ * @param domains the failure domains without room; none: the pool's maxUnavailable itself is used up.
+ * @returns that nothing can start, because of whom, and what would change it: for a condition or a screen.
+ */
+export function formatSlotsTaken(
+  all: readonly Pick<SlotTaker, 'name' | 'why' | 'wayBack'>[],
+  domains: readonly FullDomain[] = [],
+): string {
+  const inDomains = new Set(domains.flatMap(({ unavailable }) => unavailable));
+  const takers = domains.length === 0 ? all : all.filter(({ name }) => inDomains.has(name));
   const [first, ...others] = takers;
-  const raise = 'or raise maxUnavailable';
-  if (first === undefined) return `no node can start: maxUnavailable is used up; ${raise}`;
+  const [nothing, limit] = whatIsFull([...new Set(domains.map(({ name }) => name))]);
+  if (first === undefined) return `${nothing} can start: ${limit} is used up; raise it`;
   if (others.length === 0)
-    return `no node can start: node ${first.name} uses up maxUnavailable: ${first.why}; ${first.wayBack}; ${raise}`;
+    return `${nothing} can start: node ${first.name} uses up ${limit}: ${first.why}; ${first.wayBack}; or raise ${limit}`;
   const named = takers.slice(0, NAMED).map(({ name, why, wayBack: way }) => `${name} (${why}; ${way})`);
-  const more = takers.length > NAMED ? ` and ${takers.length - NAMED} more` : '';
-  return `no node can start: ${takers.length} nodes use up maxUnavailable: ${named.join(', ')}${more}; bring one back, ${raise}`;
+  return `${nothing} can start: ${takers.length} nodes use up ${limit}: ${named.join(', ')}${more(takers)}; bring one back, or raise ${limit}`;
+}
+
+/** @returns what can't start, and whose maxUnavailable is used up. */
+function whatIsFull(domains: readonly string[]): readonly [nothing: string, limit: string] {
+  if (domains.length === 0) return ['no node', 'maxUnavailable'];
+  const limit = domains.length === 1 ? "the domain's maxUnavailable" : "the domains' maxUnavailable";
+  return [`no node of ${domains.slice(0, NAMED).join(' or ')}${more(domains)}`, limit];
+}
+
+function more({ length }: readonly unknown[]): string {
+  return length > NAMED ? ` and ${length - NAMED} more` : '';
 }
