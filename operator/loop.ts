@@ -27,7 +27,6 @@ import { AnnotationsController } from '../rollout/controllers/annotations-contro
 import { CertificatesController } from '../rollout/controllers/certificates-controller.ts';
 import { DepartedNodesController } from '../rollout/controllers/departed-nodes.ts';
 import { FinishController } from '../rollout/controllers/finish-controller.ts';
-import { PinnedImagesController } from '../rollout/controllers/pinned-images-controller.ts';
 import { PolicyController } from '../rollout/controllers/policy-controller.ts';
 import { PoolController } from '../rollout/controllers/pool-controller.ts';
 import {
@@ -47,6 +46,7 @@ import {
 import { MachineLookup, MaintenanceLookup } from '../rollout/node-claims.ts';
 import { NodeLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
+import { PinnedImagesController } from '../rollout/pinned-images/controller.ts';
 import type { ProveImage } from '../rollout/pools/image-proof.ts';
 import { Membership } from '../rollout/pools/membership.ts';
 import { failingStepsOf, layeringStep, leftImagesStep, stepsOfControllers } from './failing-steps.ts';

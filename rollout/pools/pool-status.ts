@@ -12,12 +12,12 @@ import { present } from '../../api/present.ts';
 import { reportedSteps } from '../../cluster/failing-steps.ts';
 import { observedAt, setReadiness } from '../../cluster/readiness.ts';
 import { setCondition } from '../../cluster/update-object.ts';
+import { pinnedImagesCounts } from '../pinned-images/pool-counts.ts';
 import { bootImageOf } from './boot-image.ts';
 import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { newNodesVerdict } from './new-nodes.ts';
 import type { NodeState } from './node-state.ts';
-import { pinnedImagesCounts } from './pinned-images-count.ts';
 import {
   degradedVerdict,
   heldUpdatesVerdict,

@@ -57,7 +57,7 @@ const floors: Readonly<Record<string, Floors>> = {
   predict: [['.'], ['node', 'rendering'], ['image'], ['objects', 'cost']],
   view: [
     ['pool-view', 'node-view', 'build-view', 'slots', 'words'],
-    ['holds', 'obstacles', 'pinned-images-view', 'time-left'],
+    ['holds', 'obstacles', 'pinned-images', 'time-left'],
     ['node-source'],
     ['observed-cluster'],
     ['named', 'schemas'],

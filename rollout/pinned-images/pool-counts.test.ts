@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { aMachineConfigNode } from '../../test/fixtures/objects.ts';
-import { pinnedImagesCounts, pinnedNodes } from './pinned-images-count.ts';
+import { pinnedImagesCounts, pinnedNodes } from './pool-counts.ts';
 
 const sets = [{ name: 'till', generation: 2 }];
 const has = (generation: number) => ({
