@@ -10,7 +10,6 @@ import { NOTHING_BEGINS } from '../gates/closed.ts';
 import { poolHold } from '../gates/gates.ts';
 import type { Hold } from '../gates/hold.ts';
 import { REBOOTS_BY_OTHERS } from '../gates/reboots-by-others.ts';
-import type { PinnedNodes } from '../pinned-images/pool-counts.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { formatFailures } from './failing-steps.ts';
 import { recoveryOf } from './failures.ts';
@@ -20,6 +19,7 @@ import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 import { type DeadlineState, formatDeadline, noDeadline } from './rollback-deadline.ts';
 import { formatSlotsTaken } from './slot-takers.ts';
+import type { StatusPart } from './status-part.ts';
 
 /** What a pool's status is made from. */
 export interface PoolStatusInputs {
@@ -35,8 +35,8 @@ export interface PoolStatusInputs {
   readonly streamOfConfig?: (config: string) => string | undefined;
   /** What the decision is about; absent: the pool as it is, with nothing left to render. */
   readonly decided?: DecidedOn;
-  /** Absent: no node has to keep images. */
-  readonly pinned?: PinnedNodes;
+  /** What features beside the rollout add. Absent: nothing. */
+  readonly parts?: readonly StatusPart[];
   /** When the pool is rolled back unless its change is confirmed. Absent: never. */
   readonly deadline?: DeadlineState;
   /** Drains that exceed --drain-report-minutes, and what blocks them, by node. */

@@ -62,7 +62,7 @@ const floors: Readonly<Record<string, Floors>> = {
     ['observed-cluster'],
     ['named', 'schemas'],
   ],
-  rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools', 'gates'], ['.']],
+  rollout: [['controllers', 'pinned-images'], ['act'], ['reports', 'rendering'], ['pools', 'gates'], ['.']],
 };
 
 /** Rooms without floors: their files import one another without a circle, and that is all. */
