@@ -27,7 +27,6 @@ import { AnnotationsController } from '../rollout/controllers/annotations-contro
 import { CertificatesController } from '../rollout/controllers/certificates-controller.ts';
 import { DepartedNodesController } from '../rollout/controllers/departed-nodes.ts';
 import { FinishController } from '../rollout/controllers/finish-controller.ts';
-import { PinnedImagesController } from '../rollout/controllers/pinned-images-controller.ts';
 import { PolicyController } from '../rollout/controllers/policy-controller.ts';
 import { PoolController } from '../rollout/controllers/pool-controller.ts';
 import {
@@ -47,9 +46,12 @@ import {
 import { MachineLookup, MaintenanceLookup } from '../rollout/node-claims.ts';
 import { NodeLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
+import { PinnedImagesController } from '../rollout/pinned-images/controller.ts';
+import { pinnedImagesPart } from '../rollout/pinned-images/pool-counts.ts';
 import type { ProveImage } from '../rollout/pools/image-proof.ts';
 import { Membership } from '../rollout/pools/membership.ts';
-import { failingStepsOf, layeringStep, leftImagesStep, stepsOfControllers } from './failing-steps.ts';
+import { type ControllerName, controllerTable } from './controllers.ts';
+import { failingStepsOf, layeringStep, leftImagesStep } from './failing-steps.ts';
 import {
   LAYERING_KEY,
   LEFT_IMAGES_KEY,
@@ -57,7 +59,6 @@ import {
   routeLayeringEvents,
   routeLeftImagesEvents,
 } from './observe.ts';
-import { keysOfControllers } from './resync.ts';
 import type { OperatorTelemetry } from './status.ts';
 
 export interface RolloutParts {
@@ -91,25 +92,6 @@ export interface LayeringParts extends Pick<RolloutParts, 'client' | 'caches' | 
 }
 
 /**
- * How many keys a controller works on at the same time; one key is never worked on twice at once. A pool waits for its
- * own writes and not for those of others, whose number has a limit of its own (rollout/act/lanes.ts).
- */
-const WORKERS = {
-  pools: 64,
-  finish: ALL_LANES.width,
-  rendering: 2,
-  services: 1,
-  policy: 1,
-  certificates: 4,
-  pinnedImages: 4,
-  annotations: 4,
-  departed: 2,
-  fleetLock: 1,
-} as const;
-type ControllerName = keyof typeof WORKERS;
-const NAMES = Object.keys(WORKERS) as ControllerName[];
-
-/**
  * Runs the controllers of rollout/ until the signal: pools and their nodes, rendering, disruption policies,
  * certificates, annotations. Call it while leading only.
  *
@@ -119,7 +101,9 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   const { caches, events, log, options, signal, telemetry } = parts;
   const membership = new Membership();
   const renderings = new DueRenderings();
-  const queues = Object.fromEntries(NAMES.map((name) => [name, createWorkQueue()])) as Queues;
+  const table = controllerTable({ caches, membership, namespace: options.namespace });
+  const names = Object.keys(table) as ControllerName[];
+  const queues = Object.fromEntries(names.map((name) => [name, createWorkQueue()])) as Queues;
   const onRendered = (pool: string) => queues.pools.add(pool);
   const { monotonic } = systemClocks;
   const lookups = monitoringLookups(parts.monitoring ?? {}, {
@@ -135,7 +119,7 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
     { ...parts, renderings, lookups, onRendered, onSlotAsked, failing },
     membership,
   );
-  telemetry?.watch(() => new Map(NAMES.map((name) => [name, queues[name].length()])));
+  telemetry?.watch(() => new Map(names.map((name) => [name, queues[name].length()])));
   let isSynced = false;
   // What is read at the start is nothing new: a pool that is Ready stays so.
   const mark = (pool: string) => {
@@ -159,24 +143,21 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   const watching = allCaches(caches).map((cache) => cache.start(signal));
   await Promise.all(allCaches(caches).map((cache) => cache.synced()));
   isSynced = true;
-  const allKeys = keysOfControllers({ caches, membership });
-  const stepOf = stepsOfControllers(caches, options.namespace);
   const changeOfPool = (name: string) => changeField(caches.pools.get(name)?.spec.configuration?.name);
   if (!signal.aborted) parts.onReady?.();
-  const working = NAMES.map((name) =>
-    runController({
-      name,
+  const working = names.map((name) => {
+    const { workers, allKeys, ...step } = table[name];
+    return runController({
+      ...{ name, workers, allKeys },
       queue: queues[name],
-      workers: WORKERS[name],
       reconcile: (key, stop) => controllers[name].reconcile(key, stop),
-      allKeys: allKeys[name],
-      failing: { ...stepOf[name], steps: failing },
+      failing: { ...step, steps: failing },
       log,
       signal,
       onPass: (pass) => telemetry?.metrics.observePass(name, pass),
       ...(name === 'pools' || name === 'rendering' ? { fields: changeOfPool } : {}),
-    }),
-  );
+    });
+  });
   await Promise.all([...watching, ...working]);
 }
 
@@ -218,7 +199,10 @@ function createControllers(
   const recorder = new PoolRecorder({ ...shared, onProof: parts.onRendered });
   const coverageOf = switchCoverage(caches.layeringSwitch, options.namespace);
   return {
-    pools: new PoolController({ ...shared, ...hands, slots, coverageOf, membership, work, lanes, recorder }),
+    pools: new PoolController({
+      ...{ ...shared, ...hands, slots, coverageOf, membership, work, lanes, recorder },
+      statusParts: [pinnedImagesPart(caches.machineConfigNodes)],
+    }),
     finish: new FinishController({ ...shared, ...hands, membership, work, lanes }),
     rendering: new RenderingController(shared),
     services: new ServiceConfigController(shared),

@@ -15,6 +15,7 @@ import type { LeftImagesParts } from '../opt-in/pushed-images/left-images-contro
 import type { Caches } from '../rollout/caches.ts';
 import type { DueRenderings } from '../rollout/due-renderings.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
+import { routePinnedImages } from '../rollout/pinned-images/events.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
 
 export interface EventRoutes {
@@ -51,7 +52,7 @@ export function routeEvents(routes: EventRoutes): void {
   routePoolRenderings(routes);
   routeDependents(routes);
   routeServices(routes);
-  routePinnedImages(routes);
+  routePinnedImages(routes.caches, routes.queues.pinnedImages);
   const { caches, queues, membership } = routes;
   const everyPool = (queue: Pick<WorkQueue, 'add'>) => {
     for (const { metadata } of caches.pools.list()) queue.add(metadata.name);
@@ -245,30 +246,6 @@ function routeServices({ caches, queues }: EventRoutes): void {
     if (type === 'DELETED' || old === undefined || runtimeInputsOfNode(old) !== runtimeInputsOfNode(object))
       soon();
   });
-}
-
-/** Each node is one key: its own runtime decides with its pool what it is asked for. */
-function routePinnedImages({ caches, queues }: EventRoutes): void {
-  const every = (pool?: string) => {
-    for (const { metadata, spec } of caches.machineConfigNodes.list())
-      if (pool === undefined || spec.pool.name === pool) queues.pinnedImages.add(metadata.name);
-  };
-  caches.pinnedImageSets.onChange(() => every());
-  caches.machineConfigNodes.onChange(({ object }) => queues.pinnedImages.add(object.metadata.name));
-  caches.pools.onChange(({ type, object, old }) => {
-    if (type === 'DELETED' || old === undefined || pinnedInputs(old) !== pinnedInputs(object))
-      every(object.metadata.name);
-  });
-  caches.nodes.onChange(({ object, old }) => {
-    const version = ({ status }: Node) => status?.nodeInfo?.containerRuntimeVersion;
-    if (old === undefined || version(old) !== version(object)) queues.pinnedImages.add(object.metadata.name);
-  });
-}
-
-function pinnedInputs(pool: MachineConfigPool): string {
-  const stated = settingOf(pool, 'containerRuntime');
-  const { spec } = pool;
-  return JSON.stringify([stated, spec.machineConfigSelector, spec.pinnedImageSets]);
 }
 
 function runtimeInputs(pool: MachineConfigPool): string {

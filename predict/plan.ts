@@ -15,7 +15,6 @@ import { baseRemarks, unreadBase } from './image/base-remarks.ts';
 import { imageInputs } from './image/image-inputs.ts';
 import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image/image-to-build.ts';
 import { type LayeredPool, layeredBy } from './image/layered-pool.ts';
-import { type PinnedImagesChange, pinnedImagesChange } from './image/pinned-images.ts';
 import { imageReboots } from './node/image-reboots.ts';
 import {
   type IrreconcilableNodes,
@@ -29,6 +28,7 @@ import { decideSwitchOn, isSwitchedOnAlone } from './node/switched-on.ts';
 import { unsupportedBecause } from './node/unsupported-host.ts';
 import type { ClusterState } from './objects/cluster-state.ts';
 import type { OfflineCluster } from './objects/offline-cluster.ts';
+import { type PinnedImagesChange, pinnedImagesChange } from './objects/pinned-images.ts';
 import { policiesAfter } from './policies-after.ts';
 import {
   asRendered,

@@ -4,7 +4,7 @@ import { conditionIsTrue } from '../cluster/update-object.ts';
 import { poolHolds, settingsOfPool } from './holds.ts';
 import { timedNode } from './node-view.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
-import { pinnedImagesView } from './pinned-images-view.ts';
+import { pinnedImagesView } from './pinned-images.ts';
 import type { NodeView, PoolView } from './schemas.ts';
 import { timeLeft } from './time-left.ts';
 

@@ -21,7 +21,6 @@ import type { FleetLockSlots } from '../gates/fleet-lock-slots.ts';
 import type { MonitoringLookups } from '../gates/monitoring-lookup.ts';
 import type { MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
-import { NodesWithPinnedImages } from '../nodes-with-pinned-images.ts';
 import type { RolloutOptions } from '../options.ts';
 import { bootImageLag, newNodesLag } from '../pools/boot-image-lag.ts';
 import { decidePool, lookAgainAfter, type PoolDecision, withoutNewTargets } from '../pools/decide-pool.ts';
@@ -29,12 +28,12 @@ import { withFailures } from '../pools/failing-steps.ts';
 import type { Membership } from '../pools/membership.ts';
 import { isNew } from '../pools/new-node.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
-import { pinnedNodes } from '../pools/pinned-images-count.ts';
 import { formatPoolTarget, type PoolStatusInputs } from '../pools/pool-conditions.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import { poolStatus, statusWait } from '../pools/pool-status.ts';
 import { configOf } from '../pools/pool-target.ts';
 import { automaticRequest } from '../pools/rollback.ts';
+import type { StatusPartOf } from '../pools/status-part.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
 import { rolloutSpan } from '../reports/spans.ts';
 import { type ObservedPool, PoolObserver, type PoolObserverParts } from './observe-pool.ts';
@@ -59,6 +58,8 @@ export interface PoolControllerParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
+  /** What features beside the rollout add to the status of a pool. */
+  readonly statusParts: readonly StatusPartOf[];
   /** Absent in an operator without metrics. */
   readonly metrics: RolloutMetrics | undefined;
   readonly tracer: Tracer;
@@ -78,7 +79,6 @@ const REST_PER_NODE = 0.05;
 export class PoolController {
   readonly #parts: PoolControllerParts;
   readonly #observer: PoolObserver;
-  readonly #keepers: NodesWithPinnedImages;
   readonly #statusWrittenAt = new Map<string, number>();
   /** By pool: what its last pass found. */
   readonly #found = new Map<string, Findings>();
@@ -89,7 +89,6 @@ export class PoolController {
   constructor(parts: PoolControllerParts) {
     this.#parts = parts;
     this.#observer = new PoolObserver(parts);
-    this.#keepers = new NodesWithPinnedImages(parts.caches.machineConfigNodes);
     this.#failures = new PoolFailures(parts);
   }
 
@@ -279,16 +278,15 @@ export class PoolController {
     const current = caches.pools.get(name) ?? observation.pool;
     const streamOfConfig = (config: string) =>
       caches.machineConfigs.get(config)?.metadata.annotations?.[annotations.osImageStream];
-    const pinned = pinnedNodes(this.#keepers.among(observation.members.names()));
+    const parts = this.#parts.statusParts.map((of) => of(observation.members.names()));
     const disputes = this.#parts.membership.disputesOf(name);
     const failing = this.#failures.of(name);
     const { notes, stuckDrains, overdueHooks } = findings;
     const inputs = {
       ...{ settings, target, decided, machineCount, decision, notes, stuckDrains, overdueHooks },
-      ...{ streamOfConfig, deadline, failing, disputes },
+      ...{ streamOfConfig, deadline, failing, disputes, parts },
     };
-    const compute = (pool: MachineConfigPool) =>
-      poolStatus({ ...inputs, pool, ...present({ pinned }) }, now());
+    const compute = (pool: MachineConfigPool) => poolStatus({ ...inputs, pool }, now());
     const wait = statusWait(current.status, compute(current), this.#statusWrittenAt.get(name), now());
     if (wait > 0) return wait;
     const after = await updateStatus(client, MachineConfigPools, current, compute, { signal });

@@ -16,11 +16,11 @@ import { formatDomainWait } from './failure-domains.ts';
 import { recoveryOf } from './failures.ts';
 import { nodeRemark } from './node-remark.ts';
 import type { NodeState } from './node-state.ts';
-import type { PinnedNodes } from './pinned-images-count.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 import { type DeadlineState, formatDeadline, noDeadline } from './rollback-deadline.ts';
 import { formatSlotsTaken } from './slot-takers.ts';
+import type { StatusPart } from './status-part.ts';
 
 /** What a pool's status is made from. */
 export interface PoolStatusInputs {
@@ -36,8 +36,8 @@ export interface PoolStatusInputs {
   readonly streamOfConfig?: (config: string) => string | undefined;
   /** What the decision is about; absent: the pool as it is, with nothing left to render. */
   readonly decided?: DecidedOn;
-  /** Absent: no node has to keep images. */
-  readonly pinned?: PinnedNodes;
+  /** What features beside the rollout add. Absent: nothing. */
+  readonly parts?: readonly StatusPart[];
   /** When the pool is rolled back unless its change is confirmed. Absent: never. */
   readonly deadline?: DeadlineState;
   /** Drains that exceed --drain-report-minutes, and what blocks them, by node. */

@@ -17,7 +17,6 @@ import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { newNodesVerdict } from './new-nodes.ts';
 import type { NodeState } from './node-state.ts';
-import { pinnedImagesCounts } from './pinned-images-count.ts';
 import {
   degradedVerdict,
   heldUpdatesVerdict,
@@ -44,13 +43,14 @@ import type { PoolTarget } from './pool-target.ts';
  * @param now ms since the epoch; goes into conditions whose status changes.
  */
 export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfigPoolStatus {
-  const { pool, machineCount, decision } = inputs;
+  const { pool, machineCount, decision, parts = [] } = inputs;
   const { states, settled } = decision;
   const updatedStates = states.filter(isUpdated);
   const updated = updatedStates.length + settled.nodes;
   const ready =
     updatedStates.filter((node) => node.ready && node.schedulable && !isAway(node)).length + settled.nodes;
   const unavailable = states.filter(isUnavailable);
+  const counts = { machineCount, unavailable: unavailable.map(({ name }) => name) };
   const degraded = states.filter(isDegraded);
   const away = states.filter(isAway).length;
   const done = ready === machineCount - away && isResolved(inputs.target);
@@ -68,11 +68,7 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
     readyMachineCount: ready,
     unavailableMachineCount: unavailable.length,
     degradedMachineCount: degraded.length,
-    ...pinnedImagesCounts(
-      inputs.pinned,
-      machineCount,
-      unavailable.map(({ name }) => name),
-    ),
+    ...Object.assign({}, ...parts.map((part) => part(counts))),
     ...architecturesOf(decision, pool.status),
     ...present({
       bootImage: bootImageOf(inputs, now),

@@ -57,12 +57,12 @@ const floors: Readonly<Record<string, Floors>> = {
   predict: [['.'], ['node', 'rendering'], ['image'], ['objects', 'cost']],
   view: [
     ['pool-view', 'node-view', 'build-view', 'slots', 'words'],
-    ['holds', 'obstacles', 'pinned-images-view', 'time-left'],
+    ['holds', 'obstacles', 'pinned-images', 'time-left'],
     ['node-source'],
     ['observed-cluster'],
     ['named', 'schemas'],
   ],
-  rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools', 'gates'], ['.']],
+  rollout: [['controllers', 'pinned-images'], ['act'], ['reports', 'rendering'], ['pools', 'gates'], ['.']],
 };
 
 /** Rooms without floors: their files import one another without a circle, and that is all. */

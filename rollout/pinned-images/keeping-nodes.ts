@@ -1,5 +1,5 @@
-import type { MachineConfigNode } from '../api/machine-config-node.ts';
-import type { FreshCache } from './fresh-cache.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { FreshCache } from '../fresh-cache.ts';
 
 /**
  * Which nodes have to keep images, kept up to date by events. A pass over a pool reads only these for its counts of

@@ -3,7 +3,7 @@ import type { KubernetesObject } from '../../api/object.ts';
 import { formatPlan } from '../../cli/plan/plan-text.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
 import { planned as planOf } from '../../test/fixtures/planned.ts';
-import { changedCluster, offlineCluster } from '../objects/offline-cluster.ts';
+import { changedCluster, offlineCluster } from './offline-cluster.ts';
 
 const set = (name: string, images: readonly string[]) =>
   ({

@@ -2,11 +2,12 @@ import { expect, it } from 'vitest';
 import { Leases, Nodes } from '../api/kubernetes.ts';
 import { MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
+import { MachineConfigurations } from '../api/machine-configuration.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { Membership } from '../rollout/pools/membership.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
 import { aMachineConfigNode, aNode, aPool } from '../test/fixtures/objects.ts';
-import { keysOfControllers } from './resync.ts';
+import { controllerTable } from './controllers.ts';
 
 /** A pool with a node that needs no attention, and what others have left. */
 function cluster() {
@@ -19,19 +20,23 @@ function cluster() {
   for (const name of ['member', 'deleted']) objects.put(MachineConfigNodes, aMachineConfigNode(name));
   for (const name of ['node-released', 'another'])
     objects.put(Leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name } });
-  const cacheOf = <T extends KubernetesObject>(kind: Kind<T>) => ({ list: () => objects.list(kind) });
+  const cacheOf = <T extends KubernetesObject>(kind: Kind<T>) => ({
+    list: () => objects.list(kind),
+    get: (name: string) => objects.get(kind, name),
+  });
   const caches = {
     pools: cacheOf(MachineConfigPools),
     nodes: cacheOf(Nodes),
     machineConfigNodes: cacheOf(MachineConfigNodes),
     leases: cacheOf(Leases),
+    machineConfigurations: cacheOf(MachineConfigurations),
   };
-  return { membership, keys: keysOfControllers({ caches, membership }) };
+  return { membership, table: controllerTable({ caches, membership, namespace: 'shale-system' }) };
 }
 
 it('each controller has a key for everything that it works on', () => {
-  const { keys } = cluster();
-  const all = Object.fromEntries(Object.entries(keys).map(([name, of]) => [name, [...of()]]));
+  const { table } = cluster();
+  const all = Object.fromEntries(Object.entries(table).map(([name, { allKeys }]) => [name, [...allKeys()]]));
   expect(all).toEqual({
     pools: ['worker'],
     finish: ['member', 'deleted'],
@@ -47,10 +52,10 @@ it('each controller has a key for everything that it works on', () => {
 });
 
 it('a pass over a pool then looks at every node', () => {
-  const { keys, membership } = cluster();
+  const { table, membership } = cluster();
   const members = membership.membersOf('worker');
   members.settle('member', undefined, members.now());
   expect(members.isSettled('member')).toBe(true);
-  keys.pools();
+  table.pools.allKeys();
   expect(members.isSettled('member')).toBe(false);
 });

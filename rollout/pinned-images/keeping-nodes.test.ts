@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { MachineConfigNode } from '../api/machine-config-node.ts';
-import type { ObjectChange } from '../cluster/informer.ts';
-import { aMachineConfigNode } from '../test/fixtures/objects.ts';
-import { NodesWithPinnedImages } from './nodes-with-pinned-images.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { ObjectChange } from '../../cluster/informer.ts';
+import { aMachineConfigNode } from '../../test/fixtures/objects.ts';
+import { NodesWithPinnedImages } from './keeping-nodes.ts';
 
 const sets = [{ name: 'till', generation: 1 }];
 const keeper = (name: string) => aMachineConfigNode(name, { pinnedImages: { sets } });

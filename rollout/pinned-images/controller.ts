@@ -5,7 +5,7 @@ import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { pinnedImagesRequest } from '../../machineconfig/pinned-image-sets.ts';
 import type { Caches } from '../caches.ts';
-import { diskHolderOfNode, HELD_RETRY, type HolderParts } from './observe-holders.ts';
+import { diskHolderOfNode, HELD_RETRY, type HolderParts } from '../controllers/observe-holders.ts';
 
 export interface PinnedImagesControllerParts extends HolderParts {
   readonly client: ApiClient;

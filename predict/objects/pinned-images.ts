@@ -1,5 +1,5 @@
 import { pinnedImageSetsOf } from '../../machineconfig/pinned-image-sets.ts';
-import type { OfflineCluster } from '../objects/offline-cluster.ts';
+import type { OfflineCluster } from './offline-cluster.ts';
 
 /** The number of images that the nodes of a pool keep from now on, and that they no longer keep. */
 export interface PinnedImagesChange {

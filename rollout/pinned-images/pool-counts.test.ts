@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { aMachineConfigNode } from '../../test/fixtures/objects.ts';
-import { pinnedImagesCounts, pinnedNodes } from './pinned-images-count.ts';
+import { pinnedImagesCounts } from './pool-counts.ts';
 
 const sets = [{ name: 'till', generation: 2 }];
 const has = (generation: number) => ({
@@ -13,24 +14,24 @@ const keeper = (name: string, generation?: number) =>
     generation === undefined ? undefined : has(generation),
   );
 
-describe('the nodes with all of their pinned images', () => {
-  it('are those that have the generations that are asked for', () => {
-    expect(pinnedNodes([keeper('a', 2), keeper('b', 1), keeper('c')])).toEqual(new Set(['a']));
-  });
-
-  it('are none where something is missing in the cluster', () => {
-    const node = aMachineConfigNode('a', { pinnedImages: { sets: [], problem: 'no such set' } });
-    expect(pinnedNodes([node])).toEqual(new Set());
-  });
-
-  it('are not counted where no node of the pool has to keep images', () => {
-    expect(pinnedNodes([])).toBeUndefined();
-  });
-});
+const countsOf = (
+  nodes: readonly MachineConfigNode[],
+  machineCount: number,
+  unavailable: readonly string[] = [],
+) => pinnedImagesCounts(nodes)({ machineCount, unavailable }).poolSynchronizersStatus;
 
 describe('the counts of pinned images', () => {
+  it('are of nodes that have the generations that are asked for', () => {
+    expect(countsOf([keeper('a', 2), keeper('b', 1), keeper('c')], 3)?.[0]?.updatedMachineCount).toBe(1);
+  });
+
+  it('have no node where something is missing in the cluster', () => {
+    const node = aMachineConfigNode('a', { pinnedImages: { sets: [], problem: 'no such set' } });
+    expect(countsOf([node], 1)?.[0]?.updatedMachineCount).toBe(0);
+  });
+
   it('are absent where no node has to keep images', () => {
-    expect(pinnedImagesCounts(undefined, 3, [])).toEqual({});
+    expect(pinnedImagesCounts([])({ machineCount: 3, unavailable: [] })).toEqual({});
   });
 
   it.each([
@@ -40,7 +41,9 @@ describe('the counts of pinned images', () => {
     [['a'], 1, [], [1, 1, 1, 1, 0]],
   ])('with %j of %i nodes, %j unavailable, are %j', (pinned, machineCount, unavailable, counts) => {
     const [all, updated, ready, available, not] = counts;
-    expect(pinnedImagesCounts(new Set(pinned), machineCount, unavailable).poolSynchronizersStatus).toEqual([
+    // A node of the pool that has to keep images and has none of them.
+    const nodes = [...pinned.map((name) => keeper(name, 2)), keeper('z')];
+    expect(countsOf(nodes, machineCount, unavailable)).toEqual([
       {
         poolSynchronizerType: 'PinnedImageSets',
         machineCount: all,
