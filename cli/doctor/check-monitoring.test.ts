@@ -82,7 +82,12 @@ test.each<[string, readonly MachineConfigPool[], Deployment | undefined, readonl
       pool(
         'worker',
         ON_CRITICAL,
-        condition('UpdatesHeld', 'False', 'it is unknown whether any is firing: ECONNREFUSED', 'AlertsUnknown'),
+        condition(
+          'UpdatesHeld',
+          'False',
+          'it is unknown whether any is firing: ECONNREFUSED',
+          'AlertsUnknown',
+        ),
       ),
     ],
     operatorWith('--alertmanager-url=http://a'),

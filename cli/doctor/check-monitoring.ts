@@ -98,7 +98,9 @@ function reportOf(
 }
 
 /** An operator before 0.2 reports the first of them only, as the reason of the condition. */
-function heldUpdates({ status = {} }: MachineConfigPool): NonNullable<MachineConfigPoolStatus['heldUpdates']> {
+function heldUpdates({
+  status = {},
+}: MachineConfigPool): NonNullable<MachineConfigPoolStatus['heldUpdates']> {
   const condition = status.conditions?.find(({ type }) => type === 'UpdatesHeld');
   return status.heldUpdates ?? (condition?.status === 'True' ? [condition] : []);
 }
