@@ -226,6 +226,9 @@ export type UpdateRecord = z.infer<typeof UpdateRecord>;
 /** Pods that a status names of those that block a drain. */
 export const MOST_BLOCKING_PODS = 20;
 
+/** Paths that a status names of those that somebody has changed. */
+export const MOST_CHANGED_PATHS = 10;
+
 export const MachineConfigNodeStatus = z.object({
   observedGeneration: ObservedGeneration.exactOptional(),
   conditions: Conditions.exactOptional(),
@@ -300,6 +303,28 @@ export const MachineConfigNodeStatus = z.object({
   lastRepair: RepairRecord.exactOptional().describe(
     "Shale's own: how the last request to put back what was changed by hand ended (annotation shale.dev/repair).",
   ),
+  changedByHand: z
+    .object({
+      count: z
+        .int()
+        .min(0)
+        .describe(
+          'How many. 0: what differs is no path, such as kernel arguments, or an update did not bring it.',
+        ),
+      paths: z
+        .array(
+          z.object({
+            path: z.string().max(4096).describe('The path on the node.'),
+            message: z.string().max(LONGEST_MESSAGE).describe('What was found there, and what should be.'),
+          }),
+        )
+        .max(MOST_CHANGED_PATHS)
+        .describe(`The first ${MOST_CHANGED_PATHS}.`),
+    })
+    .exactOptional()
+    .describe(
+      "Shale's own: paths that somebody has changed since Shale wrote them, which `shale repair` overwrites. Absent: none is known.",
+    ),
   staging: z
     .object({
       bytesDone: z.int().min(0).describe('Bytes that are pulled.'),

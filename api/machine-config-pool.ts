@@ -136,6 +136,9 @@ export const MOST_NAMED_NODES = 100;
 /** Of the reason of one of them. */
 export const LONGEST_WHY = 256;
 
+/** Waits that a status names: one or two of each gate (rollout/gates/). */
+const MOST_HELD_UPDATES = 20;
+
 export const MachineConfigPoolStatus = z.object({
   observedGeneration: ObservedGeneration.exactOptional(),
   configuration: PoolConfiguration.exactOptional().describe(
@@ -201,6 +204,18 @@ export const MachineConfigPoolStatus = z.object({
     .exactOptional()
     .describe(
       `Shale's own: nodes that an update holds; the first ${MOST_NAMED_NODES} by name. Absent: none.`,
+    ),
+  heldUpdates: z
+    .array(
+      z.object({
+        reason: z.string().max(64).describe('What it is, in CamelCase, for programs; such as AlertsUnknown.'),
+        message: z.string().max(LONGEST_MESSAGE).describe('What is waited for, for people.'),
+      }),
+    )
+    .max(MOST_HELD_UPDATES)
+    .exactOptional()
+    .describe(
+      "Shale's own: what nodes wait for that could start their update, as the condition UpdatesHeld has it in one message. Absent: nothing.",
     ),
   failingSteps: ReportedSteps.exactOptional().describe(
     "Shale's own: what the operator can't do on the pool and its nodes, for longer than such failures last by themselves. It tries again. Absent: nothing fails.",

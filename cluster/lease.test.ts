@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { decideLease, versionOfHolder } from './lease.ts';
+import { decideLease, reasonOfHolder, versionOfHolder } from './lease.ts';
 
 const now = Date.parse('2026-01-01T00:01:00Z');
 const lease = (spec: Record<string, unknown>) => ({
@@ -35,4 +35,14 @@ test.each<[Record<string, unknown>, string | undefined, string | undefined]>([
   const annotations = note === undefined ? {} : { 'shale.dev/version': note };
   const given = lease(spec);
   expect(versionOfHolder({ ...given, metadata: { ...given.metadata, annotations } })).toBe(version);
+});
+
+test.each([
+  ['other: it is not healthy', 'it is not healthy'],
+  ['new disk', 'new disk'],
+  [undefined, undefined],
+])('a lease with the note %j is held for %j', (note, reason) => {
+  const annotations = note === undefined ? {} : { 'shale.dev/reason': note };
+  const given = lease(held);
+  expect(reasonOfHolder({ ...given, metadata: { ...given.metadata, annotations } })).toBe(reason);
 });

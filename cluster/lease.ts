@@ -195,6 +195,16 @@ function notesOf({ holder, reason, version }: LeaseRequest): Readonly<Record<str
 }
 
 /**
+ * @returns what a lease is held for; what somebody has written into the annotation without a holder as it is, and
+ *   undefined where nobody has.
+ */
+export function reasonOfHolder({ metadata, spec }: Lease): string | undefined {
+  const text = metadata.annotations?.[annotations.leaseReason];
+  const holder = `${spec?.holderIdentity ?? ''}: `;
+  return text?.startsWith(holder) ? text.slice(holder.length) : text;
+}
+
+/**
  * @returns the version of the process that holds a lease; undefined when nobody holds it, or the holder doesn't say.
  */
 export function versionOfHolder({ metadata, spec }: Lease): string | undefined {

@@ -121,7 +121,8 @@ export function setCondition(
   return known === undefined ? [...conditions, next] : conditions.map((old) => (old === known ? next : old));
 }
 
-function withinLimit(message: string): string {
+/** @returns a message that is not longer than a status may have it; what is cut off is marked. */
+export function withinLimit(message: string): string {
   return message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE - 1)}…`;
 }
 

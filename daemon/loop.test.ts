@@ -11,6 +11,9 @@ import { NodeChannel } from './node-channel.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
 import { PrepareRefused } from './records/current.ts';
 import { writeLastUpdate } from './records/last-update.ts';
+import { ChangedDisk } from './steps/preparation.ts';
+
+const CHANGED = { path: '/etc/a', what: 'content', message: '/etc/a: has another content' } as const;
 
 describe('the loop of a daemon', () => {
   test('does nothing until the operator has created its object, and then what that asks', async () => {
@@ -150,17 +153,18 @@ describe('the loop of a daemon', () => {
   });
 
   test('says of a disk that was changed after an update was prepared that it drifted', async () => {
-    const drift = { path: '/etc/a', what: 'content', message: '/etc/a: has another content' } as const;
     const { server, steps, states } = await runLoop({
       object: nodeObject(),
       before: atTarget,
-      backend: { tool: () => Promise.reject(new ForeignChangeError([drift])) },
+      backend: { tool: () => Promise.reject(new ForeignChangeError([CHANGED])) },
     });
     await eventually(() =>
       expect(server.condition('NodeDegraded')).toMatch(/^ConfigDrift: Changed on the node .* \/etc\/a: has/),
     );
     expect(steps[0]).toBe('observe failed');
     expect(states[0]).toBe('drifted ConfigDrift');
+    const { path, message } = CHANGED;
+    expect(server.status?.changedByHand).toEqual({ count: 1, paths: [{ path, message }] });
   });
 
   test.each([
@@ -174,6 +178,16 @@ describe('the loop of a daemon', () => {
     await eventually(() => expect(server.condition('UpdatePrepared')).toBe(expected));
     expect(steps[0]).toBe('prepare failed');
     expect(server.condition('NodeDegraded')).toContain('AsExpected');
+  });
+
+  test('names what was changed by hand of a target that is refused for it', async () => {
+    const { server } = await runLoop({
+      object: nodeObject({ configImage: { desiredImage: imageOf('2') }, imageSigningKeys: 'Disabled' }),
+      backend: { fetch: () => Promise.reject(new ChangedDisk([CHANGED])) },
+    });
+    await eventually(() => expect(server.condition('UpdatePrepared')).toContain(CHANGED.message));
+    const { path, message } = CHANGED;
+    expect(server.status?.changedByHand).toEqual({ count: 1, paths: [{ path, message }] });
   });
 
   test.each([

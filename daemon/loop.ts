@@ -34,6 +34,7 @@ import { leaveAlone } from './steps/leave-alone.ts';
 import { takeUpLeftOut } from './steps/left-out.ts';
 import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
 import { powerOff } from './steps/power-off.ts';
+import { ChangedDisk } from './steps/preparation.ts';
 import { prepareTarget } from './steps/prepare.ts';
 import { rebootInto, requestReboot } from './steps/reboot.ts';
 import { repair } from './steps/repair.ts';
@@ -312,7 +313,8 @@ async function reportFailure(
   try {
     if (step?.kind === 'prepare' && observation !== undefined) {
       const refused = error instanceof PrepareRefused;
-      await publish(daemon, observation, { kind: 'preparing', problem: why, refused });
+      const byHand = error instanceof ChangedDisk ? error.drifts : undefined;
+      await publish(daemon, observation, { kind: 'preparing', problem: why, refused, byHand });
     } else if (error instanceof ForeignChangeError) {
       await reportDrift(daemon, error);
     } else if (!isApi) {
@@ -348,7 +350,7 @@ async function reportDrift(daemon: Daemon, { drifts }: ForeignChangeError): Prom
     warning(daemon, 'ConfigDriftDetected', why);
     daemon.memory.drift = why;
   }
-  await daemon.channel.publishTrouble('ConfigDrift', why, daemon.signal);
+  await daemon.channel.publishTrouble('ConfigDrift', why, daemon.signal, drifts);
 }
 
 /**

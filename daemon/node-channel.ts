@@ -12,8 +12,9 @@ import { createInformer, type Informer } from '../cluster/informer.ts';
 import { nodeReadiness } from '../cluster/node-readiness.ts';
 import { setReadiness } from '../cluster/readiness.ts';
 import { setCondition, updateStatus } from '../cluster/update-object.ts';
+import type { Drift } from './content/drift/drift.ts';
 import { type PinnedImagesReport, pinnedImagesStatus } from './pinned-images/report.ts';
-import { statusOf } from './status.ts';
+import { changedByHand, statusOf } from './status.ts';
 import type { NodeReport } from './steps/phase.ts';
 
 export interface NodeChannelOptions {
@@ -101,7 +102,12 @@ export class NodeChannel {
   }
 
   /** Says that the daemon can't tell what the node is; the rest of the status stays as it was. @throws ApiError */
-  publishTrouble(reason: string, message: string, signal: AbortSignal): Promise<void> {
+  publishTrouble(
+    reason: string,
+    message: string,
+    signal: AbortSignal,
+    byHand?: readonly Drift[],
+  ): Promise<void> {
     const condition = { type: 'NodeDegraded', status: 'True', reason, message } as const;
     return this.#write(({ status = {} }) => {
       const observedGeneration = status.observedGeneration;
@@ -110,6 +116,7 @@ export class NodeChannel {
       const readiness = nodeReadiness(conditions);
       return {
         ...status,
+        ...(byHand && { changedByHand: changedByHand(byHand) }),
         conditions: setReadiness(conditions, readiness, observedGeneration, this.#now()),
       };
     }, signal);

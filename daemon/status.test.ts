@@ -79,6 +79,25 @@ test.each<[Phase, readonly string[], readonly string[]]>([
   expect(conditions(status, 'Unknown')).toEqual(unknown);
 });
 
+test('names what was changed by hand until another target is on the disk', () => {
+  const drift = (path: string) => ({ path, what: 'mode', message: `${path}: has mode 0600` }) as const;
+  const byHand = Array.from({ length: 12 }, (_, index) => drift(`/etc/${index}`));
+  const after = (...phases: readonly Phase[]) =>
+    phases.reduce<MachineConfigNodeStatus | undefined>(
+      (before, phase) => statusOf(object(before), report(phase), noon),
+      undefined,
+    )?.changedByHand;
+  const drifted: Phase = { kind: 'drifted', reason: 'ConfigDrift', why: 'w', byHand };
+  expect(after(drifted)).toMatchObject({ count: 12, paths: { length: 10 } });
+  expect(after(drifted)?.paths[0]).toEqual({ path: '/etc/0', message: '/etc/0: has mode 0600' });
+  const refused: Phase = { kind: 'preparing', problem: 'w', refused: true, byHand: [drift('/etc/a')] };
+  expect(after(refused)?.count).toBe(1);
+  expect(after(refused, { kind: 'preparing' })).toBeUndefined();
+  expect(after(drifted, { kind: 'preparing' })?.count).toBe(12);
+  expect(after(drifted, { kind: 'preparing' }, { kind: 'waiting', plan, why: '' })).toBeUndefined();
+  expect(after(drifted, { kind: 'updated' })).toBeUndefined();
+});
+
 const refused: Phase = { kind: 'preparing', problem: 'a disk', refused: true };
 const degraded: Phase = { kind: 'degraded', why: 'broken', reason: 'UpdateFailed' };
 test.each<[string, readonly Phase[], string, string]>([
@@ -103,7 +122,12 @@ test.each<[string, readonly Phase[], string, string]>([
     'RollingBack',
   ],
   ['has rolled back', [degraded], 'Failed', 'UpdateFailed'],
-  ['was changed by hand', [{ kind: 'drifted', reason: 'ConfigDrift', why: 'w' }], 'Failed', 'ConfigDrift'],
+  [
+    'was changed by hand',
+    [{ kind: 'drifted', reason: 'ConfigDrift', why: 'w', byHand: [] }],
+    'Failed',
+    'ConfigDrift',
+  ],
   ['stages what follows a failure', [degraded, { kind: 'preparing' }], 'InProgress', 'Preparing'],
   [
     'has staged what follows a failure',

@@ -3,6 +3,7 @@ import {
   type MachineConfigNode,
   type MachineConfigNodeSpec,
   type MachineConfigNodeStatus,
+  MOST_CHANGED_PATHS,
   NOT_YET,
   type NodeConditionType,
   PREPARE_FAILED,
@@ -16,6 +17,7 @@ import { present } from '../api/present.ts';
 import { nodeReadiness } from '../cluster/node-readiness.ts';
 import { setReadiness } from '../cluster/readiness.ts';
 import { setCondition } from '../cluster/update-object.ts';
+import type { Drift } from './content/drift/drift.ts';
 import { rebootWords } from './reboot/reboot-words.ts';
 import type { NodeReport, Phase } from './steps/phase.ts';
 
@@ -61,7 +63,7 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
     ...present({
       lastUpdate: lastUpdate && { ...lastUpdate, causes: lastUpdate.causes.slice(0, MOST_CAUSES) },
     }),
-    ...present({ lastRepair }),
+    ...present({ lastRepair, changedByHand: changedIn(phase, before) }),
     ...present({ staging: staging && { ...staging }, verification }),
     // Written beside updates: pinned-images/report.ts.
     ...present({ pinnedImageSets: before.pinnedImageSets }),
@@ -69,6 +71,25 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
     ...present({ drain: before.drain }),
     ...(Object.keys(certificates).length === 0 ? {} : { certificates }),
   };
+}
+
+/** A failure is over once another target is on the disk (conditionsOf), and so is what it was about. */
+function changedIn(
+  phase: Phase,
+  { changedByHand: known, conditions = [] }: MachineConfigNodeStatus,
+): MachineConfigNodeStatus['changedByHand'] {
+  if ('byHand' in phase && phase.byHand !== undefined) return changedByHand(phase.byHand);
+  const isKept = phase.kind === 'preparing' || phase.kind === 'held';
+  const degraded = conditions.find(({ type }) => type === 'NodeDegraded');
+  return isKept && degraded?.status === 'True' && degraded.reason === 'ConfigDrift' ? known : undefined;
+}
+
+/** @param byHand paths that somebody has changed. @returns them as a status names them. */
+export function changedByHand(
+  byHand: readonly Drift[],
+): NonNullable<MachineConfigNodeStatus['changedByHand']> {
+  const named = byHand.slice(0, MOST_CHANGED_PATHS);
+  return { count: byHand.length, paths: named.map(({ path, message }) => ({ path, message })) };
 }
 
 type Verification = NonNullable<MachineConfigNodeStatus['verification']>;

@@ -4,7 +4,7 @@ import { annotations } from '../api/names.ts';
 import type { SettingFields } from '../api/pool-settings/table.ts';
 import { present } from '../api/present.ts';
 import { aNode, aPool, aState, heldBy } from '../test/fixtures/objects.ts';
-import { leaseReason, nodeHolds, poolHolds } from './holds.ts';
+import { nodeHolds, poolHolds } from './holds.ts';
 import type { HoldView } from './schemas.ts';
 
 const NOW = Date.parse('2026-11-21T23:00:00Z');
@@ -189,12 +189,5 @@ describe('a node', () => {
     ],
   ])('with %s', (_, node, state, ofNode, holds) => {
     expect(nodeHolds(node, ofNode, aState('a', state))).toEqual(holds);
-  });
-
-  test('a lease says what it is held for, with or without its holder before', () => {
-    expect(leaseReason(lease)).toBe('it is not healthy');
-    const words = { ...lease.metadata, annotations: { [annotations.leaseReason]: 'new disk' } };
-    expect(leaseReason({ ...lease, metadata: words })).toBe('new disk');
-    expect(leaseReason({ ...lease, metadata: { name: 'node-a' } })).toBeUndefined();
   });
 });

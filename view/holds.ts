@@ -3,7 +3,7 @@ import type { MachineConfigPool, PoolConditionType } from '../api/machine-config
 import { annotations } from '../api/names.ts';
 import { toSeconds } from '../api/object.ts';
 import type { MaintenanceWindow } from '../api/pool-settings/values.ts';
-import { leaseEnd } from '../cluster/lease.ts';
+import { leaseEnd, reasonOfHolder } from '../cluster/lease.ts';
 import { BEING_DELETED } from '../rollout/gates/deletion.ts';
 import { type Flag, flagOn } from '../rollout/gates/flag.ts';
 import { LEASE_HELD } from '../rollout/gates/lease-held.ts';
@@ -94,7 +94,7 @@ export function nodeHolds(
     holds.push({
       kind: 'lease',
       by: state.lease.holder,
-      reason: leaseReason(lease),
+      reason: reasonOfHolder(lease),
       since: lease.spec?.acquireTime,
       until: rfc3339(leaseEnd(lease)),
     });
@@ -113,13 +113,6 @@ function flagged(flag: Partial<Flag> & { readonly at?: string }): Omit<HoldView,
     since: rfc3339(Date.parse(flag.since ?? flag.at ?? '')),
     until: rfc3339(Date.parse(flag.until ?? '')),
   };
-}
-
-/** @returns what a lease is held for; the annotation repeats the holder before it (cluster/lease.ts). */
-export function leaseReason({ metadata, spec }: Lease): string | undefined {
-  const text = metadata.annotations?.[annotations.leaseReason];
-  const holder = `${spec?.holderIdentity ?? ''}: `;
-  return text?.startsWith(holder) ? text.slice(holder.length) : text;
 }
 
 /** @param ms since the epoch. @returns undefined for no time, and for none that a date can have. */

@@ -30,34 +30,39 @@ export async function layerDifference(
     const differing = [...new Set([...own.keys(), ...theirs.keys()])]
       .sort()
       .map((path) => ({ path, is: theirs.get(path), should: own.get(path) }))
-      .filter(({ is, should }) => is !== should);
+      .filter(({ is, should }) => is?.words !== should?.words);
     // The parents of a file say less than the file.
-    const [first] = [...differing.filter(({ is, should }) => !isDirectory(is ?? should)), ...differing];
+    const [first] = [
+      ...differing.filter(({ is, should }) => (is ?? should)?.type !== 'directory'),
+      ...differing,
+    ];
     if (first === undefined) return `its layer has the diffID ${found.diffId}; expected ${expected.diffId}`;
     const { path, is, should } = first;
     if (should === undefined) return `it has /${path}, which ${config} does not bring there`;
-    return is === undefined ? `it lacks /${path} of ${config}` : `/${path} is ${is}; expected ${should}`;
+    return is === undefined
+      ? `it lacks /${path} of ${config}`
+      : `/${path} is ${is.words}; expected ${should.words}`;
   } catch (error) {
     if (!(error instanceof LayerError)) throw error;
     return `its layer can't be compared with that of ${config}: ${error.message}`;
   }
 }
 
-/** @returns what is at each path, in words. */
+interface FoundItem {
+  readonly type: LayerItem['type'];
+  readonly words: string;
+}
+
 async function itemsOf(
   { blob, ...layer }: ReadableLayer,
   signal: AbortSignal,
-): Promise<ReadonlyMap<string, string>> {
-  const items = new Map<string, string>();
+): Promise<ReadonlyMap<string, FoundItem>> {
+  const items = new Map<string, FoundItem>();
   for await (const item of readLayer(blob, layer, signal, { most: MOST })) {
     const key = item.type === 'whiteout' ? `${item.path} (whiteout)` : item.path;
-    items.set(key, await describe(item));
+    items.set(key, { type: item.type, words: await describe(item) });
   }
   return items;
-}
-
-function isDirectory(words: string | undefined): boolean {
-  return words?.startsWith('a directory') === true;
 }
 
 async function describe(item: LayerItem): Promise<string> {

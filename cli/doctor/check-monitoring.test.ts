@@ -14,6 +14,11 @@ const operatorWith = (...args: readonly string[]) =>
   ({ spec: { template: { spec: { containers: [{ args }] } } } }) as unknown as Deployment;
 const ON_CRITICAL = { holdOnAlerts: ['severity="critical"'] };
 const held = (message: string, reason: string) => condition('UpdatesHeld', 'True', message, reason);
+const waiting = (of: MachineConfigPool, ...heldUpdates: readonly { reason: string; message: string }[]) => ({
+  ...of,
+  status: { ...of.status, heldUpdates: [...heldUpdates] },
+});
+const ALERTS = { reason: 'AlertsUnknown', message: 'alerts: connect ECONNREFUSED' };
 
 test.each<[string, readonly MachineConfigPool[], Deployment | undefined, readonly string[]]>([
   ['no pool waits for anything', [pool('worker', {})], operatorWith('operator'), []],
@@ -50,18 +55,25 @@ test.each<[string, readonly MachineConfigPool[], Deployment | undefined, readonl
     ],
   ],
   [
-    'one does not answer',
+    'one does not answer, whatever else the pool waits for',
     [
       pool('infra', ON_CRITICAL),
-      pool(
-        'worker',
-        ON_CRITICAL,
-        held('pool infra is not Updated; it is unknown whether any is firing: ECONNREFUSED', 'AwaitingPools'),
-      ),
+      waiting(pool('worker', ON_CRITICAL), { reason: 'AwaitingPools', message: 'pool infra' }, ALERTS),
     ],
     operatorWith('--alertmanager-url=http://a'),
     [
-      'failure pool worker: the operator got no answer from Alertmanager http://a: pool infra is not Updated; it is unknown whether any is firing: ECONNREFUSED',
+      'failure pool worker: the operator got no answer from Alertmanager http://a: alerts: connect ECONNREFUSED',
+    ],
+  ],
+  [
+    'an operator before 0.2 reports a condition only',
+    [
+      pool('worker', ON_CRITICAL, held('it is unknown whether any is firing', 'AlertsUnknown')),
+      pool('infra', ON_CRITICAL, held('it is unknown whether any is firing, too', 'AwaitingPools')),
+    ],
+    operatorWith('--alertmanager-url=http://a'),
+    [
+      'failure pool worker: the operator got no answer from Alertmanager http://a: it is unknown whether any is firing',
     ],
   ],
   [
@@ -70,7 +82,12 @@ test.each<[string, readonly MachineConfigPool[], Deployment | undefined, readonl
       pool(
         'worker',
         ON_CRITICAL,
-        condition('UpdatesHeld', 'False', 'it is unknown whether any is firing: ECONNREFUSED'),
+        condition(
+          'UpdatesHeld',
+          'False',
+          'it is unknown whether any is firing: ECONNREFUSED',
+          'AlertsUnknown',
+        ),
       ),
     ],
     operatorWith('--alertmanager-url=http://a'),

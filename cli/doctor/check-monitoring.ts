@@ -1,4 +1,4 @@
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineConfigPool, MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
 import { OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { noun } from '../../api/plural.ts';
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
@@ -89,10 +89,18 @@ function reportOf(
   pool: MachineConfigPool,
   url: string,
 ): Finding | undefined {
-  const held = pool.status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
-  if (held?.status !== 'True' || !held.message.includes(unknown)) return undefined;
+  const held = heldUpdates(pool).find(({ reason }) => reason === unknown);
+  if (held === undefined) return undefined;
   return findings('monitoring').failure(
     `pool ${pool.metadata.name}: the operator got no answer from ${system} ${url}: ${held.message}`,
     `correct --${flag}-url, --${flag}-token-file or --${flag}-ca-file of the operator, ${fieldOf(hold)} of the pool, or what the message names`,
   );
+}
+
+/** An operator before 0.2 reports the first of them only, as the reason of the condition. */
+function heldUpdates({
+  status = {},
+}: MachineConfigPool): NonNullable<MachineConfigPoolStatus['heldUpdates']> {
+  const condition = status.conditions?.find(({ type }) => type === 'UpdatesHeld');
+  return status.heldUpdates ?? (condition?.status === 'True' ? [condition] : []);
 }

@@ -1,33 +1,39 @@
 import { describe, expect, test } from 'vitest';
 import type { RepairRecord } from '../../api/annotation-requests.ts';
-import { formatDriftMessage } from '../../api/drift-message.ts';
 import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { condition, machineConfigNode, observed } from '../../test/fixtures/observed-cluster.ts';
 import { repairArrival, reportedDrift } from './repair-arrival.ts';
 
 const what = '/etc/app.conf: is not there, but should be a file';
-const drifted = condition('NodeDegraded', 'True', formatDriftMessage(what), 'ConfigDrift');
+const changedByHand = { count: 1, paths: [{ path: '/etc/app.conf', message: what }] };
+const elsewhere = { count: 0, paths: [] };
+const drifted = condition('NodeDegraded', 'True', `Changed: ${what}`, 'ConfigDrift');
 const ofBoot = condition('NodeDegraded', 'True', 'Kernel arguments differ from x: quiet', 'ConfigDrift');
 const updated = condition('Updated', 'True');
 
 describe('what a node reports about changes made by hand', () => {
   test.each<[string, MachineConfigNodeStatus | undefined, ReturnType<typeof reportedDrift>]>([
-    ['a node with a changed file', { conditions: [drifted] }, { kind: 'differs', what }],
+    ['a node with a changed file', { conditions: [drifted], changedByHand }, { kind: 'differs', what }],
     [
-      'a node that refuses an update for it',
-      { conditions: [condition('UpdatePrepared', 'False', formatDriftMessage(what), 'PrepareRefused')] },
-      { kind: 'differs', what },
+      'a node with more changed files than a status names',
+      { conditions: [drifted], changedByHand: { ...changedByHand, count: 3 } },
+      { kind: 'differs', what: `${what}; and 2 more paths` },
     ],
     [
-      'a node whose kernel arguments differ, too',
-      { conditions: [{ ...drifted, message: `${drifted.message}. Kernel arguments differ from x: quiet` }] },
+      'a node that refuses an update for it',
+      { conditions: [condition('UpdatePrepared', 'False', 'Changed', 'PrepareRefused')], changedByHand },
       { kind: 'differs', what },
     ],
     [
       'a node whose kernel arguments alone differ',
-      { conditions: [ofBoot] },
+      { conditions: [ofBoot], changedByHand: elsewhere },
       { kind: 'elsewhere', message: ofBoot.message },
+    ],
+    [
+      'a node whose daemon before 0.2 reports a message only',
+      { conditions: [drifted] },
+      { kind: 'differs', what: drifted.message },
     ],
     ['a node at its target', { conditions: [updated] }, { kind: 'none' }],
     [
@@ -83,10 +89,10 @@ describe('the progress of a repair', () => {
   });
 
   test.each<[string, MachineConfigNode[], string]>([
-    ['a path that still differs', [asked('new', { conditions: [drifted], lastRepair: done })], what],
+    ['a path that still differs', [asked('new', { changedByHand, lastRepair: done })], what],
     [
       'what a repair does not change',
-      [asked('new', { conditions: [ofBoot], lastRepair: done })],
+      [asked('new', { conditions: [ofBoot], changedByHand: elsewhere, lastRepair: done })],
       'Kernel arguments differ',
     ],
     [

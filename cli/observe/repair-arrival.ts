@@ -1,7 +1,7 @@
 import { parseRepair } from '../../api/annotation-requests.ts';
-import { differingIn } from '../../api/drift-message.ts';
 import type { FailureReason, MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { plural } from '../../api/plural.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import type { Arrival } from './pool-arrival.ts';
@@ -18,18 +18,20 @@ export type ReportedDrift =
 
 /** @returns what the daemon last reported. */
 export function reportedDrift({ status }: Pick<MachineConfigNode, 'status'>): ReportedDrift {
-  for (const { type, status: value, message } of status?.conditions ?? []) {
-    const isProblem =
-      (type === 'NodeDegraded' && value === 'True') || (type === 'UpdatePrepared' && value === 'False');
-    const what = isProblem ? differingIn(message) : undefined;
-    if (what !== undefined) return { kind: 'differs', what };
+  const { count = 0, paths = [] } = status?.changedByHand ?? {};
+  if (count > 0) {
+    const more = count > paths.length ? [`and ${plural(count - paths.length, 'more path')}`] : [];
+    return { kind: 'differs', what: [...paths.map(({ message }) => message), ...more].join('; ') };
   }
   const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
   if (degraded?.status === 'True' && degraded.reason === ('UpdateIncomplete' satisfies FailureReason)) {
     return { kind: 'differs', what: degraded.message };
   }
   if (degraded?.status === 'True' && degraded.reason === ('ConfigDrift' satisfies FailureReason)) {
-    return { kind: 'elsewhere', message: degraded.message };
+    // A daemon before 0.2 reports what was changed by hand in the message only.
+    return status?.changedByHand === undefined
+      ? { kind: 'differs', what: degraded.message }
+      : { kind: 'elsewhere', message: degraded.message };
   }
   return { kind: conditionIsTrue(status?.conditions, 'Updated') ? 'none' : 'unknown' };
 }

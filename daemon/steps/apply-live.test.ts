@@ -172,6 +172,7 @@ describe('a live apply', () => {
     expect(phases.at(-1)).toEqual({
       kind: 'drifted',
       reason: 'ConfigDrift',
+      byHand: [],
       why: expect.stringMatching(/^Kernel arguments differ from rendered-2: quiet=1 is missing\. /),
     });
   });

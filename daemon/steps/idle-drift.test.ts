@@ -212,6 +212,7 @@ test('what differs in the /usr of an image is reported, and left to the next boo
     {
       kind: 'drifted',
       reason: 'ConfigDrift',
+      byHand: [expect.objectContaining({ path: '/usr/share/app.conf' })],
       why: expect.stringContaining('/usr/share/app.conf: has sha256'),
     },
   ]);
@@ -260,7 +261,7 @@ describe.each(['Standard', 'Layered'] as const)('drift of kernel arguments in %s
     expect(phases).toEqual([
       expected === undefined
         ? { kind: 'updated' }
-        : { kind: 'drifted', reason: 'ConfigDrift', why: expect.stringContaining(expected) },
+        : { kind: 'drifted', reason: 'ConfigDrift', byHand: [], why: expect.stringContaining(expected) },
     ]);
   });
 
@@ -276,11 +277,13 @@ describe.each(['Standard', 'Layered'] as const)('drift of kernel arguments in %s
       {
         kind: 'drifted',
         reason: 'ConfigDrift',
+        byHand: [expect.objectContaining({ path: '/etc/app.conf' })],
         why: expect.stringMatching(/^Changed on .*-force on it\. Kernel arguments differ/),
       },
       {
         kind: 'drifted',
         reason: 'ConfigDrift',
+        byHand: [],
         why: expect.stringMatching(/^Kernel arguments differ from rendered-1: quiet=1 is/),
       },
       { kind: 'updated' },

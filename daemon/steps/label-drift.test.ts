@@ -82,6 +82,10 @@ describe.each<[string, Current]>([
       {
         kind: 'drifted',
         reason: 'ConfigDrift',
+        byHand: [
+          expect.objectContaining({ path: '/etc/app.conf' }),
+          expect.objectContaining({ path: '/opt/my app.conf' }),
+        ],
         why: expect.stringContaining(
           `/etc/app.conf: has SELinux label ${WRONG}, but should have ${RIGHT}; /opt/my app.conf: has no SELinux label, but should have ${RIGHT}. Revert`,
         ),
@@ -97,7 +101,12 @@ describe.each<[string, Current]>([
     await writeFile(at('etc/app.conf'), 'wrong');
     await look();
     expect(phases).toEqual([
-      { kind: 'drifted', reason: 'ConfigDrift', why: expect.not.stringContaining('label') },
+      {
+        kind: 'drifted',
+        reason: 'ConfigDrift',
+        byHand: [expect.objectContaining({ what: 'content' })],
+        why: expect.not.stringContaining('label'),
+      },
     ]);
   });
 

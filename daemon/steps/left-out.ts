@@ -1,6 +1,5 @@
-import { differingIn } from '../../api/drift-message.ts';
 import { present } from '../../api/present.ts';
-import type { Drift } from '../content/drift/drift.ts';
+import { CHANGED, type Drift } from '../content/drift/drift.ts';
 import { verifyWithLabels } from '../content/drift/label-drift.ts';
 import { type ManagedContent, managedContent } from '../content/managed-content.ts';
 import type { NodePorts } from '../host/host.ts';
@@ -33,7 +32,7 @@ export function leftOutOf(
 export async function takeUpLeftOut(ports: NodePorts, signal: AbortSignal): Promise<void> {
   const { root } = ports.host;
   const last = await readLastUpdate(root);
-  const isOfContent = last?.reason === 'ConfigDrift' && differingIn(last.message ?? '') !== undefined;
+  const isOfContent = last?.reason === 'ConfigDrift' && last.message?.startsWith(CHANGED) === true;
   if (last?.result !== 'Failed' || !isOfContent) return;
   const current = await readCurrent(root);
   if (current?.config !== last.config || (await readLeftOut(root)) !== undefined) return;

@@ -12,6 +12,8 @@ export interface NodeDrift {
   readonly reason: Extract<FailureReason, 'ConfigDrift' | 'UpdateIncomplete'>;
   /** What differs and what can be done about it. */
   readonly why: string;
+  /** Paths that somebody has changed. */
+  readonly byHand: readonly Drift[];
 }
 
 /** What was found of a node that is to run something. */
@@ -47,7 +49,8 @@ export function nodeDrift(
   const texts = [...changed, ...incomplete, ...booted];
   if (texts.length === 0) return undefined;
   const isIncompleteOnly = texts.length === incomplete.length;
-  return { reason: isIncompleteOnly ? 'UpdateIncomplete' : 'ConfigDrift', why: texts.join('. ') };
+  const reason = isIncompleteOnly ? 'UpdateIncomplete' : 'ConfigDrift';
+  return { reason, why: texts.join('. '), byHand: onDisk.byHand };
 }
 
 /** Without the note, an argument that no config names any more can't be told from the admin's. */

@@ -1,7 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { formatDriftMessage } from '../../api/drift-message.ts';
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
 import { standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
@@ -82,6 +81,7 @@ describe('what somebody has changed', () => {
       nodeDrift({ current, content, drifts: await found(), leftOut: await readLeftOut(root) }, boot);
     expect(await drift()).toEqual({
       reason: 'UpdateIncomplete',
+      byHand: [],
       why: expect.stringMatching(
         /^The update to rendered-1 did not bring all of its content: no room\. \/etc\/app\.conf: has sha256 .*\. Change the MachineConfig/,
       ),
@@ -103,7 +103,10 @@ describe('what somebody has changed', () => {
     await writeLastUpdate(root, { ...failed, message: 'Kernel arguments differ' });
     await takeUpLeftOut(ports, context.signal);
     await expect(refuse()).rejects.toThrow('/etc/app.conf');
-    await writeLastUpdate(root, { ...failed, message: formatDriftMessage('/etc/app.conf: is not there') });
+    await writeLastUpdate(root, {
+      ...failed,
+      message: 'Changed on the node since Shale wrote it: /etc/app.conf',
+    });
     await takeUpLeftOut(ports, context.signal);
     await refuse();
   });

@@ -6,7 +6,7 @@ const plan: UpdatePlan = { config: 'rendered-2', staged: true, actions: [], caus
 
 test.each<[Phase, ReturnType<typeof stateOf>]>([
   [{ kind: 'updated' }, ['updated']],
-  [{ kind: 'drifted', reason: 'ConfigDrift', why: 'edited' }, ['drifted', 'ConfigDrift']],
+  [{ kind: 'drifted', reason: 'ConfigDrift', why: 'edited', byHand: [] }, ['drifted', 'ConfigDrift']],
   [{ kind: 'preparing' }, ['preparing']],
   [{ kind: 'preparing', staging: { bytesDone: 1, bytesTotal: 2 } }, ['preparing']],
   [{ kind: 'preparing', problem: 'no room' }, ['preparing', 'PrepareFailed']],

@@ -4,6 +4,7 @@ import {
   PREPARE_REFUSED,
   type UpdatePlan,
 } from '../../api/machine-config-node.ts';
+import type { Drift } from '../content/drift/drift.ts';
 import type { ImagePolicyState } from '../os/image-policy/keep-image-policy.ts';
 import type { NodeDrift } from './node-drift.ts';
 import type { Observation } from './step.ts';
@@ -12,16 +13,17 @@ import type { Observation } from './step.ts';
 export type Phase =
   | { readonly kind: 'updated' }
   /** The node runs its target, and what differs from that is in `why`. */
-  | { readonly kind: 'drifted'; readonly why: string; readonly reason: NodeDrift['reason'] }
+  | ({ readonly kind: 'drifted' } & NodeDrift)
   /**
    * The target is brought to the disk. `problem`: what keeps it from there; it is tried again. `refused`: and is in
-   * vain until somebody changes what it names.
+   * vain until somebody changes what it names. `byHand`: where that is the node's disk.
    */
   | {
       readonly kind: 'preparing';
       readonly staging?: { readonly bytesDone: number; readonly bytesTotal: number };
       readonly problem?: string;
       readonly refused?: boolean;
+      readonly byHand?: readonly Drift[] | undefined;
     }
   /** Nothing is staged, because somebody else holds the node. */
   | { readonly kind: 'held'; readonly why: string }

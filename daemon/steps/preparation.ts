@@ -4,7 +4,7 @@ import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config
 import { nodePaths } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
-import { formatDrifts, isForced } from '../content/drift/drift.ts';
+import { type Drift, formatDrifts, isForced } from '../content/drift/drift.ts';
 import { verifyWithLabels } from '../content/drift/label-drift.ts';
 import { desiredTree, UnknownAccountError } from '../content/entries/desired-tree.ts';
 import { byCause, type ManagedContent, managedContent } from '../content/managed-content.ts';
@@ -67,11 +67,21 @@ export function fetchTarget(
   return ports.backend.fetch(image, { ...extra, ...options, onProgress, interrupt: held, signal });
 }
 
+/** Nothing is staged, because somebody has changed the node's disk. */
+export class ChangedDisk extends PrepareRefused {
+  readonly drifts: readonly Drift[];
+
+  constructor(drifts: readonly Drift[]) {
+    super(formatDrifts(drifts));
+    this.drifts = drifts;
+  }
+}
+
 /**
  * A node whose disk somebody else has changed is not updated (MCO, validateOnDiskState): reported here, before anything
  * is cordoned or drained for an update that would not be carried out.
  *
- * @throws PrepareRefused, and what verifyWithLabels throws.
+ * @throws ChangedDisk, and what verifyWithLabels throws.
  */
 export async function refuseChangedDisk({
   ports,
@@ -86,7 +96,7 @@ export async function refuseChangedDisk({
   const content = await managedContent(root, current);
   const drifts = await verifyWithLabels(comparedHost(ports), content, signal);
   const { byHand } = byCause(drifts, await readLeftOut(root));
-  if (byHand.length > 0) throw new PrepareRefused(formatDrifts(byHand));
+  if (byHand.length > 0) throw new ChangedDisk(byHand);
 }
 
 /**

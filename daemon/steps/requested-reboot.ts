@@ -79,7 +79,7 @@ export async function awaitReboot(
   const drifts = await verifyWithLabels(comparedHost(ports), content, signal);
   if (drifts.length > 0) {
     const why = `${formatDrifts(drifts)}; the requested reboot waits for that`;
-    await publish(context, observation, { kind: 'drifted', why, reason: 'ConfigDrift' });
+    await publish(context, observation, { kind: 'drifted', why, reason: 'ConfigDrift', byHand: drifts });
   } else {
     const why = `${formatAwaitedGrant(plan)}: ${plan.source}`;
     await publish(context, observation, { kind: 'waiting', plan, why });

@@ -6,9 +6,9 @@ import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
+import { reasonOfHolder } from '../../cluster/lease.ts';
 import { nodeOfLease } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { leaseReason } from '../../view/holds.ts';
 import { type NodeSource, type NodesCluster, nodeSource, updatesCordoned } from '../../view/node-source.ts';
 import { domainWaits } from '../../view/slots.ts';
 import { shareRows } from '../model/patch.ts';
@@ -128,7 +128,7 @@ function leaseRows({ leases }: ClusterObjects, now: number): Table<LeaseRow> {
       ours,
       ...(Number.isNaN(since) ? {} : { since }),
       ...present({
-        reason: leaseReason(lease),
+        reason: reasonOfHolder(lease),
         until: ours ? undefined : ends,
       }),
     };

@@ -76,6 +76,15 @@ describe('who holds nodes, for those who are about to take them', () => {
   });
 });
 
+it('names each wait of nodes that could start, and none where there is none', () => {
+  const wait = (reason: string, message: string) => ({ reason, message });
+  const startWaits = [wait('AwaitingPools', 'pool infra'), wait('AlertsUnknown', 'x'.repeat(40_000))];
+  const { heldUpdates } = statusOf([behind], { decision: { ...aDecision([behind]), startWaits } });
+  expect(heldUpdates?.[0]).toEqual({ reason: 'AwaitingPools', message: 'pool infra' });
+  expect([heldUpdates?.[1]?.reason, heldUpdates?.[1]?.message.length]).toEqual(['AlertsUnknown', 32_768]);
+  expect(statusOf([behind])).not.toHaveProperty('heldUpdates');
+});
+
 describe('the stream of OS images that a pool reports', () => {
   const streamOfConfig = (config: string) => (config === CONFIGURATION.name ? 'next' : 'former');
   const former = { pool: { ...pool, status: { ...ran, osImageStream: { name: 'former' } } } };

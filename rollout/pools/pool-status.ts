@@ -11,7 +11,7 @@ import { by, byCodeUnits } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
 import { reportedSteps } from '../../cluster/failing-steps.ts';
 import { observedAt, setReadiness } from '../../cluster/readiness.ts';
-import { setCondition } from '../../cluster/update-object.ts';
+import { setCondition, withinLimit } from '../../cluster/update-object.ts';
 import { bootImageOf } from './boot-image.ts';
 import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
@@ -78,6 +78,7 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
           : inputs.deadline.recorded,
     }),
     ...namedNodes(decision),
+    ...heldUpdatesOf(decision),
     ...failingStepsOf(inputs),
     conditions: conditionsOf(inputs, done, updated, now),
   };
@@ -104,6 +105,16 @@ function namedNodes({
 /** Its lease is the rollout's: a mark that it left on a cordon is no work. */
 function isUpdating({ lease, work }: NodeState): boolean {
   return lease.by === 'us' || work.grant !== undefined;
+}
+
+/** Cut as conditions are (setCondition): the API server would refuse the whole status. */
+function heldUpdatesOf({
+  startWaits,
+}: Pick<PoolDecision, 'startWaits'>): Pick<MachineConfigPoolStatus, 'heldUpdates'> {
+  if (startWaits.length === 0) return {};
+  return {
+    heldUpdates: startWaits.map(({ reason, message }) => ({ reason, message: withinLimit(message) })),
+  };
 }
 
 function failingStepsOf({ failing = [] }: PoolStatusInputs): Pick<MachineConfigPoolStatus, 'failingSteps'> {

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseRepair, parseRetry } from '../../api/annotation-requests.ts';
-import { formatDriftMessage } from '../../api/drift-message.ts';
 import {
   ConfigMaps,
   type Lease,
@@ -159,7 +158,10 @@ test('a node that is not there', { timeout: patience(PROCESSES_MS) }, async () =
 
 describe('a repair', { timeout: patience(PROCESSES_MS) }, () => {
   const changed = '/etc/app.conf: is not there, but should be a file';
-  const drifted = [condition('NodeDegraded', 'True', formatDriftMessage(changed), 'ConfigDrift')];
+  const drifted = {
+    conditions: [condition('NodeDegraded', 'True', changed, 'ConfigDrift')],
+    changedByHand: { count: 1, paths: [{ path: '/etc/app.conf', message: changed }] },
+  };
   const requestOn = async (name: string) =>
     (await cluster.client.get(MachineConfigNodes, name, { signal })).metadata.annotations?.[
       annotations.repair
@@ -176,7 +178,7 @@ describe('a repair', { timeout: patience(PROCESSES_MS) }, () => {
   });
 
   test('says what it overwrites, requests it, and waits for the daemon', async () => {
-    await cluster.addNode('changed-0', 'worker', {}, { conditions: drifted });
+    await cluster.addNode('changed-0', 'worker', {}, drifted);
     const dry = await cluster.shale('repair', 'changed-0', '--dry-run');
     expect(dry).toMatchObject({ exitCode: 0 });
     expect(dry.stdout).toContain(`node changed-0: would overwrite what was changed by hand: ${changed}`);
@@ -203,7 +205,7 @@ describe('a repair', { timeout: patience(PROCESSES_MS) }, () => {
   });
 
   test('of a node that somebody else holds is refused, and --force says what it overrides', async () => {
-    await cluster.addNode('held-0', 'worker', {}, { conditions: drifted });
+    await cluster.addNode('held-0', 'worker', {}, drifted);
     const lease = { namespace, name: 'node-held-0', holder: 'ops' };
     await acquireLease(cluster.client, { ...lease, durationSeconds: 300 }, signal);
     const body = { spec: { unschedulable: true } };
@@ -224,7 +226,7 @@ describe('a repair', { timeout: patience(PROCESSES_MS) }, () => {
   });
 
   test('of a node in the own maintenance is requested under its lease', async () => {
-    await cluster.addNode('own-0', 'worker', {}, { conditions: drifted });
+    await cluster.addNode('own-0', 'worker', {}, drifted);
     const start = ['maintenance', 'start', 'own-0', '--reason', 'x', '--yes', '--no-drain'];
     expect(await cluster.shale(...start)).toMatchObject({ exitCode: 0 });
     const { exitCode, stdout } = await cluster.shale('repair', 'own-0');
@@ -236,7 +238,7 @@ describe('a repair', { timeout: patience(PROCESSES_MS) }, () => {
   });
 
   test('that was not carried out in time says so', async () => {
-    await cluster.addNode('silent-0', 'worker', {}, { conditions: drifted });
+    await cluster.addNode('silent-0', 'worker', {}, drifted);
     const { exitCode, stderr } = await cluster.shale('repair', 'silent-0', '--wait', '--timeout', '1s');
     expect(exitCode).toBe(1);
     expect(stderr).toContain('timed out after 1s: silent-0: waiting for its daemon');

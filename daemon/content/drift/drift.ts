@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { formatDriftMessage } from '../../../api/drift-message.ts';
+import { MOST_CHANGED_PATHS } from '../../../api/machine-config-node.ts';
 import { nodePaths } from '../../../api/names.ts';
 import { plural } from '../../../api/plural.ts';
 import { ignoreMissing, sameEntry, type TreeEntry } from '../../files/tree-entry.ts';
@@ -67,12 +67,12 @@ function owner(entry: TreeEntry): string {
   return entry.kind === 'special' ? 'nobody known' : `${entry.uid}:${entry.gid}`;
 }
 
-/** Longest list of paths in a condition or an event; the log has them all. */
-const NAMED_PATHS = 10;
+/** Start of the message about what was changed by hand; records of daemons before 0.2 are read by it. */
+export const CHANGED = 'Changed on the node since Shale wrote it: ';
 
 /** @returns for a condition: what differs, and what can be done about it. */
 export function formatDrifts(drifts: readonly Drift[]): string {
-  return formatDriftMessage(listOf(drifts));
+  return `${CHANGED}${listOf(drifts)}. Revert the change, put it into a MachineConfig, or have it overwritten: run shale repair for the node, or create ${nodePaths.forceFile} on it`;
 }
 
 /**
@@ -86,9 +86,9 @@ export function formatLeftOut(drifts: readonly Drift[], config: string, why: str
 }
 
 function listOf(drifts: readonly Drift[]): string {
-  const named = drifts.slice(0, NAMED_PATHS).map(({ message }) => message);
-  const more = drifts.length > NAMED_PATHS ? `; and ${plural(drifts.length - NAMED_PATHS, 'more path')}` : '';
-  return `${named.join('; ')}${more}`;
+  const named = drifts.slice(0, MOST_CHANGED_PATHS).map(({ message }) => message);
+  const more = drifts.length - named.length;
+  return `${named.join('; ')}${more === 0 ? '' : `; and ${plural(more, 'more path')}`}`;
 }
 
 /** @returns where the file lies by which an admin permits overwriting. @param root the running root. */
