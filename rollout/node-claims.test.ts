@@ -65,6 +65,16 @@ describe('the Machine of a node', () => {
     expect(await lookup().isDeleting(node(annotations), signal)).toBe(true);
   });
 
+  it('is asked for again once the clock was set back: nobody knows how old the answer is', async () => {
+    const claims = lookup();
+    const key = 'machine.openshift.io/v1beta1 machines/m-1';
+    machines.set(key, undefined);
+    expect(await claims.isDeleting(node(OPENSHIFT), signal)).toBe(false);
+    machines.set(key, '2026-06-01T00:00:00Z');
+    now -= 600_000;
+    expect(await claims.isDeleting(node(OPENSHIFT), signal)).toBe(true);
+  });
+
   it('is asked for again after thirty seconds', async () => {
     const claims = lookup();
     const key = 'machine.openshift.io/v1beta1 machines/m-1';
@@ -102,6 +112,14 @@ describe('NodeMaintenances', () => {
     await lookup.nodes(signal);
     expect(requests).toHaveLength(1);
     now += 1;
+    await lookup.nodes(signal);
+    expect(requests).toHaveLength(2);
+  });
+
+  it('are listed again once the clock was set back', async () => {
+    const lookup = listing(items);
+    await lookup.nodes(signal);
+    now -= 600_000;
     await lookup.nodes(signal);
     expect(requests).toHaveLength(2);
   });

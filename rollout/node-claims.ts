@@ -1,6 +1,7 @@
 import type { Node } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
+import { isRecent } from './is-recent.ts';
 
 /** The Machine that a Node names; Cluster API and OpenShift each have a kind of that name. */
 interface MachineReference {
@@ -69,7 +70,7 @@ export class MachineLookup {
 
   #fresh({ metadata }: Node) {
     const answer = this.#answers.get(metadata.name);
-    if (answer === undefined || this.#now() - answer.at < MACHINE_ANSWER_HOLDS) return answer;
+    if (answer === undefined || isRecent(answer.at, this.#now(), MACHINE_ANSWER_HOLDS)) return answer;
     this.#answers.delete(metadata.name);
     return undefined;
   }
@@ -135,7 +136,7 @@ export class MaintenanceLookup {
    */
   async nodes(signal: AbortSignal): Promise<ReadonlySet<string>> {
     const at = this.#now();
-    if (this.#answer !== undefined && at - this.#answer.at < ANSWER_HOLDS) return this.#answer.nodes;
+    if (this.#answer !== undefined && isRecent(this.#answer.at, at, ANSWER_HOLDS)) return this.#answer.nodes;
     const nodes = await nodesInMaintenance(this.#client, signal);
     this.#answer = { at, nodes };
     return nodes;

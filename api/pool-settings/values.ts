@@ -63,13 +63,15 @@ export const FailureDomainLimits = z.object({
   ),
 });
 
-export const HookNames = z.array(
-  textOf(
-    /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,
-    63,
-    'the name of a hook: letters, digits, "-", "_" and "."',
-  ),
-);
+export const HookNames = z
+  .array(
+    textOf(
+      /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,
+      63,
+      'the name of a hook: letters, digits, "-", "_" and "."',
+    ),
+  )
+  .max(50);
 
 /** @param text that {@link Duration} admits. @returns ms. @throws Error where it is no time at all. */
 function someTime(text: string): number {

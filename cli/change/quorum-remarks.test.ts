@@ -29,8 +29,10 @@ const etcdOn = (nodeName: string, ready = true): Pod => ({
   status: { conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] },
 });
 const REBOOTS: NodePrediction = { kind: 'reboots', why: 'x' };
-const predicted = (names: readonly string[], prediction: NodePrediction = REBOOTS): readonly PredictedNode[] =>
-  names.map((name) => ({ node: aMachineConfigNode(name), prediction }));
+const predicted = (
+  names: readonly string[],
+  prediction: NodePrediction = REBOOTS,
+): readonly PredictedNode[] => names.map((name) => ({ node: aMachineConfigNode(name), prediction }));
 const seen = (...nodes: readonly Node[]) => ({
   nodes,
   machineConfigNodes: nodes.map(({ metadata }) => aMachineConfigNode(metadata.name)),

@@ -45,6 +45,7 @@ import { judgeNodes } from './check-cluster.ts';
 import { judgeContacts } from './check-contacts.ts';
 import { checkEnginePods } from './check-engine-pods.ts';
 import { judgeFailingSteps } from './check-failing-steps.ts';
+import { judgeLockServices } from './check-lock-services.ts';
 import { judgeMonitoring } from './check-monitoring.ts';
 import { judgeNeighbours } from './check-neighbours.ts';
 import { checkPermissions } from './check-permissions.ts';
@@ -141,6 +142,7 @@ async function examine(
     ...judgeFailingSteps(cluster, configuration, now),
     ...judgeBootImages(cluster, revisions),
     ...judgeMonitoring(cluster, namespace),
+    ...judgeLockServices(cluster, namespace),
     ...judgeContacts(cluster, now),
     ...(await examineRegistries(client, cluster, places, signal)),
   ];

@@ -23,8 +23,13 @@ export interface FleetLockServers {
 
 /** The protocol's way to say that somebody meant the request, and was not redirected to it. */
 const HEADERS = { 'fleet-lock-protocol': 'true' };
-/** A service that refuses says so by this, or by an error of the protocol under any status: airlock answers 500. */
+/**
+ * A service that refuses says so by this, or by an error of the protocol under any status: airlock answers 500, and
+ * poseidon/fleetlock 423.
+ */
 const CONFLICT = 409;
+/** poseidon/fleetlock, internal/encode.go: another node has the only slot of the group. */
+const LOCK_HELD = 'lock_held';
 /** The error of the protocol. A service says `value` to people. */
 const Refused = z.object({ kind: z.string(), value: z.string() });
 /** Characters of another's text in a message. */
@@ -59,9 +64,14 @@ export function fleetLockServers(
       }),
     giveBack: (slot, signal) =>
       ask('/v1/steady-state', slot, signal, (status, body) => {
-        if (status !== 200) throw failure(status, body);
+        if (status !== 200 && !isAnothers(body)) throw failure(status, body);
       }),
   };
+}
+
+/** poseidon/fleetlock refuses to release what the node doesn't have; airlock is content with that. */
+function isAnothers(body: unknown): boolean {
+  return Refused.safeParse(body).data?.kind === LOCK_HELD;
 }
 
 function failure(status: number | undefined, body: unknown): Error {

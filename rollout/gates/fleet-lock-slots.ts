@@ -8,6 +8,7 @@ import type { FleetLock } from '../../api/pool-settings/values.ts';
 import { type ApiClient, isAlreadyExists, isNotFound } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import { inParallel } from '../in-parallel.ts';
+import { isRecent } from '../is-recent.ts';
 import type { FleetLockServers, Slot } from './fleet-lock-server.ts';
 import type { HoldState } from './monitored.ts';
 
@@ -83,7 +84,7 @@ export class FleetLockSlots {
       return { kind: 'asking' };
     }
     const answer = known?.key === key ? known : undefined;
-    if (answer !== undefined && now() - answer.at < FRESH) return answer.state;
+    if (answer !== undefined && isRecent(answer.at, now(), FRESH)) return answer.state;
     this.#begin(pool, node, slot, key);
     return answer === undefined || answer.state.kind === 'clear' ? { kind: 'asking' } : answer.state;
   }

@@ -4,7 +4,7 @@ import type { StartHold } from './hold.ts';
 import type { HoldState } from './monitored.ts';
 
 /** What a hold says while the answer is missing. */
-const SLOT_UNKNOWN = 'it is unknown whether one is free';
+export const SLOT_UNKNOWN = 'it is unknown whether one is free';
 
 /**
  * Nodes whose reboots a lock service coordinates take a slot of it first, new nodes and rollbacks too: the service

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { errorMessage } from '../../api/error-message.ts';
 import type { AlertMatchers, Questions } from '../../api/pool-settings/values.ts';
+import { isRecent } from '../is-recent.ts';
 import type { HoldState } from './monitored.ts';
 
 /** @returns the names of what holds updates back, none if nothing does. @throws Error when it can't be found out. */
@@ -68,7 +69,7 @@ export class HoldLookup<Question> {
     if (ask === undefined) return { kind: 'unknown', why: `the operator has no ${words.flag}` };
     const asked = this.#questionOf(pool, JSON.stringify(hold.questions));
     const { answer } = asked;
-    const isFresh = answer !== undefined && now() - answer.at < FRESH;
+    const isFresh = answer !== undefined && isRecent(answer.at, now(), FRESH);
     if (!isFresh && !asked.isAsking) this.#begin(pool, asked, hold.questions, ask);
     if (answer === undefined || (answer.state.kind === 'clear' && !isFresh)) return { kind: 'asking' };
     return answer.state;

@@ -1,6 +1,7 @@
 import { type Pod, Pods } from '../../api/kubernetes.ts';
 import type { PodsSelected } from '../../api/pool-settings/values.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { isRecent } from '../is-recent.ts';
 
 /** ms for which an answer holds. */
 const ANSWER_HOLDS = 5_000;
@@ -22,7 +23,7 @@ export class VotingPods {
     const key = JSON.stringify(selected);
     const at = this.#now();
     const known = this.#answers.get(key);
-    if (known !== undefined && at - known.at < ANSWER_HOLDS) return known.pods;
+    if (known !== undefined && isRecent(known.at, at, ANSWER_HOLDS)) return known.pods;
     const pods = await listPods(this.#client, selected, signal);
     this.#answers.set(key, { at, pods });
     return pods;

@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Nodes } from '../../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../../api/machine-config-node.ts';
@@ -37,7 +38,12 @@ const unaskedBoot: FaultKind = {
 /** @returns that it was down, where another fault or an update was faster. */
 async function endMachine(world: World, node: string, orderly: boolean): Promise<string | undefined> {
   const { leader } = await readMachineRecord(world.layout.node(node));
-  if (!orderly) return signalIfThere(leader, 'SIGKILL') ? undefined : WAS_DOWN;
+  if (!orderly) {
+    if (!signalIfThere(leader, 'SIGKILL')) return WAS_DOWN;
+    // Power comes back: a machine that ends without a reboot stays off until somebody presses its button.
+    await writeFile(path.join(world.layout.node(node), 'power-on'), '');
+    return undefined;
+  }
   const run = osCommandRunner(hostNamespaces(leader));
   try {
     await run(['systemctl', 'reboot'], { timeoutMs: COMMAND_MS, signal: AbortSignal.timeout(COMMAND_MS) });

@@ -1,5 +1,6 @@
 import type { MachineConfigNode } from '../../../api/machine-config-node.ts';
 import { plural } from '../../../api/plural.ts';
+import { holdersIn, nodesShown } from '../invariants/holders.ts';
 import type { Violation } from '../invariants/violation.ts';
 import type { History } from './history.ts';
 import { replay } from './replay.ts';
@@ -10,6 +11,8 @@ export interface Summary {
   readonly nodeUpdates: Readonly<Record<string, number>>;
   /** By kind. */
   readonly faults: Readonly<Record<string, number>>;
+  /** How often others took a node, by what showed it. */
+  readonly holds: Readonly<Record<string, number>>;
   readonly edits: number;
   readonly versions: number;
   readonly boots: number;
@@ -27,6 +30,7 @@ export function summarize(history: History, violations: readonly Violation[]): S
     faults: tally(
       events.flatMap((event) => (event.what === 'fault' && event.phase === 'begins' ? [event.fault] : [])),
     ),
+    holds: countHolds(history),
     edits: count('edit'),
     versions: count('object'),
     boots: count('boot'),
@@ -49,6 +53,20 @@ function countNodeUpdates(history: History): Readonly<Record<string, number>> {
   return tally(updates);
 }
 
+function countHolds(history: History): Readonly<Record<string, number>> {
+  const held = new Map<string, ReadonlySet<string>>();
+  const begun: string[] = [];
+  for (const { event, cluster } of replay(history)) {
+    if (event.what !== 'object') continue;
+    for (const node of nodesShown(event.object)) {
+      const now = holdersIn(cluster, node);
+      begun.push(...now.filter((holder) => held.get(node)?.has(holder) !== true));
+      held.set(node, new Set(now));
+    }
+  }
+  return tally(begun);
+}
+
 function tally(names: readonly string[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const name of [...names].sort()) counts[name] = (counts[name] ?? 0) + 1;
@@ -63,11 +81,12 @@ export function formatSummary(summary: Summary): readonly string[] {
     Object.entries(counts)
       .map(([name, each]) => `${name} ${each}`)
       .join(', ');
-  const { faults, nodeUpdates } = summary;
+  const { faults, nodeUpdates, holds } = summary;
   return [
     `${summary.minutes.toFixed(1)} minutes, ${plural(summary.versions, 'version')} of objects, ${plural(summary.edits, 'edit')}, ${plural(summary.boots, 'boot')}`,
     `${plural(sum(nodeUpdates), 'node update')}: ${list(nodeUpdates)}`,
     `${plural(sum(faults), 'fault')}: ${list(faults)}`,
+    `nodes were taken ${plural(sum(holds), 'time')} by others: ${list(holds)}`,
     `${plural(summary.comparisons, 'comparison')} of bytes`,
     plural(summary.violations, 'violation'),
   ];

@@ -495,6 +495,7 @@ test('a history can be read and summed up', () => {
     edit('first'),
     aMachineConfigNode('a'),
     updated('a', { lastUpdate }),
+    tainted(aNode('a')),
     { what: 'bytes', at: 60_000, node: 'a', config: CONFIG, differences: [] },
   );
   expect(timeline(history)).toEqual([
@@ -502,11 +503,13 @@ test('a history can be read and summed up', () => {
     '     0.00s --- edit first of MachineConfig 50-worker',
     `     2.00s MachineConfigNode a: pool worker, desired ${CONFIG}, no grant, runs nothing`,
     `     3.00s MachineConfigNode a: runs ${CONFIG}, last update ${CONFIG} Succeeded 2026-01-01T00:00:00Z, Updated=True`,
+    '     4.00s Node a: schedulable, taint karpenter.sh/disrupted, Ready=True',
   ]);
   expect(formatSummary(summarize(history, []))).toEqual([
-    '1.0 minutes, 2 versions of objects, 1 edit, 0 boots',
+    '1.0 minutes, 3 versions of objects, 1 edit, 0 boots',
     '1 node update: Succeeded with a reboot 1',
     '1 fault: kill 1',
+    'nodes were taken 1 time by others: taint 1',
     '1 comparison of bytes',
     '0 violations',
   ]);

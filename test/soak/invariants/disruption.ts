@@ -2,8 +2,10 @@ import type { Node } from '../../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../../api/machine-config-pool.ts';
 import { annotations } from '../../../api/names.ts';
+import type { Holder } from '../../fixtures/fleet/holders.ts';
 import type { History } from '../history/history.ts';
 import { type Moment, type PastCluster, replay } from '../history/replay.ts';
+import { holdersIn } from './holders.ts';
 import type { Violation } from './violation.ts';
 
 /** Holder of the node leases in the campaign: the operator's default. */
@@ -24,7 +26,7 @@ export function checkMaxUnavailable(history: History): readonly Violation[] {
     const started = [...now].filter((node) => !disrupted.has(node));
     for (const node of started) {
       const pool = poolOf.get(node);
-      const own = [...now].filter((other) => poolOf.get(other) === pool && !isAway(cluster.node(other)));
+      const own = [...now].filter((other) => poolOf.get(other) === pool && !isAway(cluster, other));
       const limit = limitOf(cluster, pool, poolOf);
       if (own.length > limit) {
         const message = `pool ${pool}: ${own.join(', ')} are disrupted at once, ${own.length} of at most ${limit}`;
@@ -46,10 +48,11 @@ function disruptedNodes(cluster: PastCluster): ReadonlySet<string> {
 }
 
 /** Shale leaves its cordon on nodes that others switch off or delete, and counts them no more. */
-function isAway(node: Node | undefined): boolean {
-  const { annotations: on, deletionTimestamp } = node?.metadata ?? {};
-  return on?.[annotations.poweredOff] !== undefined || deletionTimestamp !== undefined;
+function isAway(cluster: PastCluster, name: string): boolean {
+  return holdersIn(cluster, name).some((holder) => AWAY.has(holder));
 }
+
+const AWAY: ReadonlySet<Holder> = new Set(['power-off', 'node-deletion', 'machine-deletion']);
 
 function isCordonedByShale({ metadata, spec }: Node): boolean {
   return spec?.unschedulable === true && metadata.annotations?.[annotations.cordonedByShale] === 'true';

@@ -106,7 +106,7 @@ function toBeWritten(spec: MachineConfigNodeSpec): string {
 }
 
 /** @returns the nodes whose holders an object may show. */
-function nodesShown(object: KubernetesObject): readonly string[] {
+export function nodesShown(object: KubernetesObject): readonly string[] {
   const { name } = object.metadata;
   switch (object.kind) {
     case 'Node':
@@ -121,7 +121,8 @@ function nodesShown(object: KubernetesObject): readonly string[] {
   }
 }
 
-function holdersIn(cluster: PastCluster, name: string): readonly Holder[] {
+/** @returns who holds a node at that moment. */
+export function holdersIn(cluster: PastCluster, name: string): readonly Holder[] {
   const node = cluster.node(name);
   if (node === undefined) return [];
   const lease = cluster.get<Lease>('Lease', leaseNameOf(name), DEFAULT_LEASE_NAMESPACE);
