@@ -125,6 +125,8 @@ export const PoolView = z.strictObject({
     unavailable: z.number(),
     degraded: z.number(),
   }),
+  /** How many nodes of a failure domain may be unavailable at once; absent: the pool doesn't limit that. */
+  failureDomains: z.strictObject({ maxUnavailable: z.union([z.number(), z.string()]) }).optional(),
   /** How far its nodes are with the images that they have to keep; absent: none has to. */
   pinnedImages: z
     .strictObject({
