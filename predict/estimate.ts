@@ -74,7 +74,7 @@ function disruptedPart(nodes: readonly MachineConfigNode[], count: number, round
     return { why: 'no node of the pool has been drained or rebooted for an update yet' };
   const byPace = ((last.end - last.start) / last.count) * count;
   const byDomains = last.msAlone * rounds;
-  const why = `the last ${plural(last.count, 'node')} to drain or reboot took ${formatDuration(last.end - last.start)}`;
+  const why = `the last ${last.count === 1 ? 'node' : plural(last.count, 'node')} to drain or reboot took ${formatDuration(last.end - last.start)}`;
   if (byDomains <= byPace) return { ms: byPace, why };
   return {
     ms: byDomains,

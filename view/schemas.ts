@@ -96,6 +96,8 @@ export const NodeView = z.strictObject({
     })
     .optional(),
   leaseHolder: z.string().optional(),
+  /** What to do about its failure, as text. */
+  advice: z.string().optional(),
   /** Why a rollout skips the node now, as text. */
   obstacle: z.string().optional(),
   /** What keeps rollouts from it, beside what its pool has. */
