@@ -431,6 +431,9 @@ export const PREPARE_FAILED = 'PrepareFailed';
 /** Reason of `UpdatePrepared`: the target can't be staged until what the message names is changed. */
 export const PREPARE_REFUSED = 'PrepareRefused';
 
+/** Reason of `RebootedNode`: the update failed, and the node goes back to what it ran before. */
+export const ROLLING_BACK = 'RollingBack';
+
 /**
  * Reason of a stage of an update that none has come to; the message says the same, and nothing of what the node does.
  */

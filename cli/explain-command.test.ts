@@ -40,6 +40,16 @@ test.each([
     'runs rendered-worker-1\n  tried: MachineConfig 99-a is undone at 10:00; shale try cancel undoes it now\n\nlast',
   ],
   ['no update', node, '\nlast update: none recorded\n\nnext update: none'],
+  [
+    'a node that failed',
+    { ...node, config: 'rendered-worker-1', state: 'degraded' as const, what: 'etcd is away' },
+    'runs rendered-worker-1\n  state: degraded: etcd is away\n\nlast',
+  ],
+  [
+    'a failure that is not tried again',
+    { ...node, last, failed: { config: 'rendered-worker-2', advice: 'fix the node and run shale retry a' } },
+    '\nnext update: to rendered-worker-2, which failed and is not tried again by itself: fix the node and run shale retry a',
+  ],
   ['a reboot', { ...node, last }, '\n  result: Succeeded, with a reboot\n'],
   [
     'a soft reboot',
@@ -105,4 +115,25 @@ test('a node that two custom pools claim: why it is in none, and what to do', ()
   expect(formatExplanation(explained)).toMatch(
     /\n {2}skipped: it is in no pool, because custom pools infra and storage both select it; change its labels, /,
   );
+});
+
+test('of a node that failed at its target, its state and what to do are explained', () => {
+  const failed = aMachineConfigNode('a', undefined, {
+    conditions: [condition('NodeDegraded', 'True', 'etcd is away')],
+    lastUpdate: {
+      ...{ config: 'rendered-worker-1', actions: [], causes: [], source: '', result: 'RolledBack' },
+      ...{
+        startedAt: '2026-11-20T10:00:00Z',
+        finishedAt: '2026-11-20T10:05:00Z',
+        bootIDBefore: '1',
+        bootIDAfter: '2',
+      },
+    },
+  });
+  const explained = explainNode('a', observed({ machineConfigNodes: [failed] }), [], 0);
+  expect(ExplainOutput.parse(JSON.parse(JSON.stringify(explained)))).toMatchObject({
+    state: 'degraded',
+    what: 'etcd is away',
+    failed: { config: 'rendered-worker-1', advice: expect.stringContaining('shale retry a') },
+  });
 });

@@ -4,6 +4,7 @@ import { type DisruptionCause, formatActions, formatAsked } from '../api/disrupt
 import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import type { UpdatePlan, UpdateRecord } from '../api/machine-config-node.ts';
 import { configsWith } from '../machineconfig/owners.ts';
+import { failureAtTarget } from '../rollout/pools/progress.ts';
 import { nodeView } from '../view/node-view.ts';
 import { disputeOn, type ObservedCluster } from '../view/observed-cluster.ts';
 import { triedChanges } from '../view/pool-view.ts';
@@ -15,6 +16,7 @@ import {
   withLeaseNamespace,
 } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { inOneLine } from './command-line/fitted-text.ts';
 import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { ExplainOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
@@ -54,6 +56,11 @@ interface NodeExplanation {
   readonly image?: string | undefined;
   /** Why it is in no pool, `pool` being the one that it was in last. */
   readonly dispute?: string | undefined;
+  /** Its state, as in `shale status`, and what it does or waits for; absent where `next` has them. */
+  readonly state?: string | undefined;
+  readonly what?: string | undefined;
+  /** The target at which it failed and which it doesn't try again by itself, and what to do about that. */
+  readonly failed?: { readonly config: string; readonly advice: string } | undefined;
   /** Which MachineConfigs of the pool are undone unless somebody confirms them, as text. */
   readonly tried?: string | undefined;
   readonly last?: ExplainedUpdate & {
@@ -123,6 +130,13 @@ export function explainNode(
     image: view.image?.current,
     dispute: disputeOn(cluster, name),
     tried: pool === undefined ? undefined : triedChanges(pool),
+    ...(plan === undefined ? { state: view.state, what: view.what } : {}),
+    failed:
+      plan === undefined &&
+      view.advice !== undefined &&
+      failureAtTarget(object.spec, object.status) !== undefined
+        ? { config: object.spec.configVersion.desired, advice: view.advice }
+        : undefined,
     ...(lastUpdate === undefined ? {} : { last: lastOf(lastUpdate, sources) }),
     ...(plan === undefined
       ? {}
@@ -179,10 +193,11 @@ function updateOf(
 
 /** @returns the explanation as text, with one line for each cause. */
 export function formatExplanation(explained: NodeExplanation): string {
-  const { node, pool, mode, config, image, dispute, tried, last, next } = explained;
+  const { node, pool, mode, config, image, state, what, dispute, tried, failed, last, next } = explained;
   return [
     `node ${node} of pool ${pool} ${config === undefined ? 'has not reported what it runs' : `runs ${config}`}`,
     ...(mode === undefined ? [] : [`  mode: ${mode}${image === undefined ? '' : `, ${image}`}`]),
+    ...(state === undefined ? [] : [formatState(state, what)]),
     ...(dispute === undefined ? [] : [`  skipped: ${dispute}`]),
     ...(tried === undefined ? [] : [`  tried: ${tried}; shale try cancel undoes it now`]),
     '',
@@ -191,17 +206,23 @@ export function formatExplanation(explained: NodeExplanation): string {
       : [
           `last update: to ${last.config}, from ${last.startedAt} to ${last.finishedAt}`,
           ...linesOf(last),
-          `  result: ${last.result}, ${formatReboot(last)}${last.message === undefined ? '' : `: ${last.message}`}`,
+          `  result: ${last.result}, ${formatReboot(last)}${last.message === undefined ? '' : `: ${inOneLine(last.message)}`}`,
         ]),
     '',
     ...(next === undefined
-      ? ['next update: none']
-      : [
-          `next update: to ${next.config}`,
-          ...linesOf(next),
-          `  state: ${next.state}${next.what === undefined ? '' : `: ${next.what}`}`,
-        ]),
+      ? [formatNone(failed)]
+      : [`next update: to ${next.config}`, ...linesOf(next), formatState(next.state, next.what)]),
   ].join('\n');
+}
+
+function formatState(state: string, what: string | undefined): string {
+  return `  state: ${state}${what === undefined ? '' : `: ${inOneLine(what)}`}`;
+}
+
+function formatNone(failed: NodeExplanation['failed']): string {
+  return failed === undefined
+    ? 'next update: none'
+    : `next update: to ${failed.config}, which failed and is not tried again by itself: ${failed.advice}`;
 }
 
 function formatReboot({ rebooted, softly }: NonNullable<NodeExplanation['last']>): string {

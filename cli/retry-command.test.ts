@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { UpdateRecord } from '../api/machine-config-node.ts';
-import type { Retriable } from './observe/retriable.ts';
+import type { Retriable } from '../view/retriable.ts';
 import { formatRetry } from './retry-command.ts';
 
 const update: UpdateRecord = {

@@ -8,6 +8,7 @@ import { byCodeUnits } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { conditionIsTrue, retryOnConflict } from '../cluster/update-object.ts';
+import { type Retriable, retriableOn } from '../view/retriable.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -19,7 +20,6 @@ import { CommandError, exitCodes, noSuchPool } from './command-line/exit-codes.t
 import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { managedNode, writeRequest } from './node-request.ts';
-import { type Retriable, retriableOn } from './observe/retriable.ts';
 import { type RetriedNode, retriesArrival } from './observe/retry-arrival.ts';
 import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
 

@@ -8,6 +8,7 @@ import {
   type NodeConditionType,
   PREPARE_FAILED,
   PREPARE_REFUSED,
+  ROLLING_BACK,
   type UpdatePlan,
 } from '../api/machine-config-node.ts';
 import { SHALE_VERSION } from '../api/names.ts';
@@ -262,7 +263,7 @@ function conditionsOfPhase(phase: Phase, deadline?: string): NodeCondition[] {
     case 'rollingBack':
       return inOrder(
         ...applied(phase.plan),
-        condition('RebootedNode', 'Unknown', 'RollingBack', 'Rolling back to what ran before'),
+        condition('RebootedNode', 'Unknown', ROLLING_BACK, 'Rolling back to what ran before'),
         condition('UpdatePostActionComplete', 'False', phase.reason, phase.why),
       );
     case 'drifted':

@@ -63,20 +63,39 @@ function built(way: string, seconds: number): MachineOSBuild {
 
 test('nodes that reboot take as long as the last ones did, including the time between them', () => {
   const nodes = [updated('a', REBOOT, [0, 4]), updated('b', REBOOT, [5, 9]), updated('c', REBOOT, [10, 15])];
-  const time = estimate({ outcomes: { ...NOTHING, reboot: 6 }, nodes, builds: [], image: undefined });
+  const time = estimate({
+    outcomes: { ...NOTHING, reboot: 6 },
+    nodes,
+    rounds: 0,
+    builds: [],
+    image: undefined,
+  });
   expect(time).toEqual({ seconds: 30 * 60, why: 'the last 3 nodes to drain or reboot took 15m' });
+});
+
+test('nodes of one failure domain take as long as that many nodes did, where that is longer', () => {
+  // Three racks went together, in five minutes each.
+  const nodes = ['a', 'b', 'c'].map((name) => updated(name, REBOOT, [0, 5]));
+  const time = (reboot: number, rounds: number) =>
+    estimate({ outcomes: { ...NOTHING, reboot }, nodes, rounds, builds: [], image: undefined });
+  const why = 'the last 3 nodes to drain or reboot took 5m';
+  expect(time(6, 2)).toEqual({ seconds: 10 * 60, why });
+  expect(time(6, 4)).toEqual({
+    seconds: 20 * 60,
+    why: `${why}, and 4 nodes of one failure domain go one after another`,
+  });
 });
 
 test('live updates of all nodes run together, whatever their number', () => {
   const nodes = [updated('a', RESTART, [0, 1]), updated('b', RESTART, [1, 2])];
   const live = (restart: number) =>
-    estimate({ outcomes: { ...NOTHING, restart }, nodes, builds: [], image: undefined })?.seconds;
+    estimate({ outcomes: { ...NOTHING, restart }, nodes, rounds: 0, builds: [], image: undefined })?.seconds;
   expect(live(40)).toBe(120);
   expect(live(1)).toBe(60);
 });
 
 test('the build comes first, and takes as long as the last one with the same method', () => {
-  const input = { outcomes: { ...NOTHING, live: 2 }, nodes: [updated('a', RESTART, [0, 1])] };
+  const input = { outcomes: { ...NOTHING, live: 2 }, nodes: [updated('a', RESTART, [0, 1])], rounds: 0 };
   const image = { way: 'Append', why: '', problems: [] } as const;
   expect(estimate({ ...input, builds: [built('Append', 20), built('Engine', 900)], image })?.seconds).toBe(
     80,
@@ -87,7 +106,13 @@ test('the build comes first, and takes as long as the last one with the same met
 
 test('only successful updates with the same disruption count', () => {
   const nodes = [updated('a', RESTART, [0, 1]), updated('b', REBOOT, [0, 9], { result: 'Failed' })];
-  const time = estimate({ outcomes: { ...NOTHING, reboot: 2 }, nodes, builds: [], image: undefined });
+  const time = estimate({
+    outcomes: { ...NOTHING, reboot: 2 },
+    nodes,
+    rounds: 0,
+    builds: [],
+    image: undefined,
+  });
   expect(time).toEqual({ why: 'no node of the pool has been drained or rebooted for an update yet' });
 });
 
@@ -100,11 +125,12 @@ test('a live update after a reboot does not hide the reboot', () => {
   };
   const nodes = [updated('a', RESTART, [0, 1], { earlier })];
   const seconds = (outcome: 'reboot' | 'restart') =>
-    estimate({ outcomes: { ...NOTHING, [outcome]: 1 }, nodes, builds: [], image: undefined })?.seconds;
+    estimate({ outcomes: { ...NOTHING, [outcome]: 1 }, nodes, rounds: 0, builds: [], image: undefined })
+      ?.seconds;
   expect([seconds('reboot'), seconds('restart')]).toEqual([240, 60]);
 });
 
 test('there is no estimate when no node has to do anything', () => {
   const outcomes = { ...NOTHING, nothing: 3 };
-  expect(estimate({ outcomes, nodes: [], builds: [], image: undefined })).toBeUndefined();
+  expect(estimate({ outcomes, nodes: [], rounds: 0, builds: [], image: undefined })).toBeUndefined();
 });

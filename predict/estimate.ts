@@ -20,6 +20,8 @@ interface EstimateInput {
   readonly outcomes: Readonly<Record<Cost, number>>;
   /** The pool's. */
   readonly nodes: readonly MachineConfigNode[];
+  /** How many of those that are drained or rebooted go one after another, whatever the pace; 0: nothing says so. */
+  readonly rounds: number;
   /** The pool's. */
   readonly builds: readonly MachineOSBuild[];
   readonly image: ImageToBuild | undefined;
@@ -28,17 +30,17 @@ interface EstimateInput {
 /**
  * Estimates from the past: the pool's last build with the same method, and its last update with the same cost. For
  * nodes that are drained, the estimate is the time per node, including drains and the maxUnavailable at that time;
- * other nodes update together.
+ * other nodes update together. Those of one failure domain take as long as that many nodes of the last update did.
  *
  * @returns undefined when no node has to do anything.
  */
-export function estimate({ outcomes, nodes, builds, image }: EstimateInput): Estimate | undefined {
+export function estimate({ outcomes, nodes, rounds, builds, image }: EstimateInput): Estimate | undefined {
   const disrupted = outcomes.drain + outcomes.reboot;
   const live = outcomes.live + outcomes.reload + outcomes.restart;
   if (disrupted + live === 0) return undefined;
   const parts = [
     ...(image === undefined ? [] : [buildPart(builds, image)]),
-    ...(disrupted === 0 ? [] : [disruptedPart(nodes, disrupted)]),
+    ...(disrupted === 0 ? [] : [disruptedPart(nodes, disrupted, rounds)]),
     ...(live === 0 ? [] : [livePart(nodes, live)]),
   ];
   const unknown = parts.filter((part) => part.ms === undefined);
@@ -66,14 +68,17 @@ function buildPart(builds: readonly MachineOSBuild[], { way }: ImageToBuild): Pa
   return { ms, why: `the last ${way} build took ${formatDuration(ms)}` };
 }
 
-function disruptedPart(nodes: readonly MachineConfigNode[], count: number): Part {
+function disruptedPart(nodes: readonly MachineConfigNode[], count: number, rounds: number): Part {
   const last = lastRollout(nodes, true);
   if (last === undefined)
     return { why: 'no node of the pool has been drained or rebooted for an update yet' };
-  const ms = ((last.end - last.start) / last.count) * count;
+  const byPace = ((last.end - last.start) / last.count) * count;
+  const byDomains = last.msAlone * rounds;
+  const why = `the last ${last.count === 1 ? 'node' : plural(last.count, 'node')} to drain or reboot took ${formatDuration(last.end - last.start)}`;
+  if (byDomains <= byPace) return { ms: byPace, why };
   return {
-    ms,
-    why: `the last ${plural(last.count, 'node')} to drain or reboot took ${formatDuration(last.end - last.start)}`,
+    ms: byDomains,
+    why: `${why}, and ${plural(rounds, 'node')} of one failure domain ${rounds === 1 ? 'goes' : 'go'} one after another`,
   };
 }
 
@@ -92,7 +97,9 @@ function livePart(nodes: readonly MachineConfigNode[], count: number): Part {
 function lastRollout(
   nodes: readonly MachineConfigNode[],
   disruptive: boolean,
-): { readonly start: number; readonly end: number; readonly count: number } | undefined {
+):
+  | { readonly start: number; readonly end: number; readonly count: number; readonly msAlone: number }
+  | undefined {
   const records = nodes
     .flatMap(pastUpdates)
     .filter(({ actions }) => isDisruptive(actions) === disruptive)
@@ -104,6 +111,7 @@ function lastRollout(
     start: Math.min(...same.map(({ startedAt }) => Date.parse(startedAt))),
     end: endOf(newest),
     count: same.length,
+    msAlone: same.reduce((sum, each) => sum + endOf(each) - Date.parse(each.startedAt), 0) / same.length,
   };
 }
 

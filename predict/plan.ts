@@ -1,6 +1,7 @@
 import type { DisruptionAction, DisruptionCause } from '../api/disruption-action.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { settingOf } from '../api/pool-settings/read-settings.ts';
 import { present } from '../api/present.ts';
 import { type Decision, decideActions } from '../disruption/actions.ts';
 import type { PolicySettings } from '../disruption/effective-policies.ts';
@@ -8,7 +9,8 @@ import { needsKernelStart } from '../disruption/kernel-start.ts';
 import { storageOverrides, suspensionOf } from '../disruption/settings.ts';
 import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
 import { type ChangeDiff, diffConfigs } from '../machineconfig/text-diff.ts';
-import { COSTS, type Cost, costOf, dearest } from './cost.ts';
+import { COSTS, type Cost, costOf, dearest, isAtLeast } from './cost.ts';
+import { domainRounds } from './domain-rounds.ts';
 import { type Estimate, estimate } from './estimate.ts';
 import type { PoolLookups, PoolTrees } from './image/base-lookup.ts';
 import { baseRemarks, unreadBase } from './image/base-remarks.ts';
@@ -257,10 +259,38 @@ function onNodes(
   return {
     nodes: predicted.length,
     outcomes,
-    time: estimate({ outcomes, nodes: predicted.map(({ node }) => node), builds, image }),
+    time: estimate({
+      outcomes,
+      nodes: predicted.map(({ node }) => node),
+      rounds: roundsOf(
+        predicted,
+        costs,
+        cluster,
+        input.after.pools.find(({ metadata }) => metadata.name === change.pool),
+      ),
+      builds,
+      image,
+    }),
     refusing: refusing.length === 0 ? undefined : refusing,
     irreconcilable: irreconcilable.length === 0 ? undefined : irreconcilable,
   };
+}
+
+/** @returns how many of the nodes that are drained or rebooted go one after another at least. @param costs of the nodes. */
+function roundsOf(
+  predicted: readonly PredictedNode[],
+  costs: readonly Cost[],
+  { nodes }: ClusterState,
+  pool: MachineConfigPool | undefined,
+): number {
+  const domains = pool && settingOf(pool, 'failureDomains');
+  if (domains === undefined) return 0;
+  const labelsOf = new Map(nodes.map(({ metadata }) => [metadata.name, metadata.labels ?? {}]));
+  const members = predicted.map(({ node }, index) => ({
+    domain: labelsOf.get(node.metadata.name)?.[domains.topologyKey] ?? '',
+    isToCome: isAtLeast(costs[index] ?? 'nothing', 'drain'),
+  }));
+  return domainRounds(domains.maxUnavailable, members);
 }
 
 /** @returns what a plan can't tell of a node, or why it does nothing. */

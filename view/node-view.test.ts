@@ -250,6 +250,29 @@ test.each([
   expect(view({ conditions: [prepared, failing, ...more], plan })).toMatchObject({ state, what });
 });
 
+test('a node that failed and rolls back says both', () => {
+  const failed = condition('NodeDegraded', 'True', 'etcd is away', 'HealthCheckFailed');
+  const back = condition('RebootedNode', 'Unknown', 'Rolling back to what ran before', 'RollingBack');
+  const seen = (...conditions: (typeof failed)[]) => view({ conditions });
+  expect(seen(failed, back)).toMatchObject({
+    state: 'degraded',
+    what: 'Rolling back to what ran before: etcd is away',
+  });
+  expect(seen(failed, { ...back, status: 'False' }).what).toBe('etcd is away');
+});
+
+test.each([
+  ['is paused', pool([], { paused: true }), 'waits: the pool is paused'],
+  [
+    'has stopped',
+    pool([condition('Updating', 'False', '0 of 3 nodes run it; …', 'RolloutStopped')]),
+    'waits: the rollout has stopped',
+  ],
+  ['goes on', pool([condition('Updating', 'True', '', 'NodesUpdating')]), 'waits for permission'],
+])('a node that has staged its target, in a pool that %s', (_, one, what) => {
+  expect(view({ conditions: [prepared], plan }, { pools: [one] }).what).toBe(what);
+});
+
 describe('a node that is being drained', () => {
   const cordoned = { nodes: [node('a', { [annotations.cordonedByShale]: 'true' }, true)] };
   const held = { ...cordoned, leases: [lease('shale-operator', '2026-11-20T10:00:00.000000Z')] };

@@ -3,6 +3,7 @@ import {
   formatOsBackend,
   type MachineConfigNode,
   type NodeConditionType,
+  ROLLING_BACK,
 } from '../api/machine-config-node.ts';
 import type { Condition } from '../api/object.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
@@ -23,6 +24,7 @@ import {
   readState,
   seenNode,
 } from './node-source.ts';
+import { adviceOn } from './retriable.ts';
 import type { NodeView } from './schemas.ts';
 import { type DomainWait, domainWaits } from './slots.ts';
 import type { TimedNode } from './time-left.ts';
@@ -73,6 +75,7 @@ export function readNodeView(source: NodeViewSource, now: number): NodeView {
     fullDomain: source.domainWait,
     // An expired lease still names its last holder.
     leaseHolder: lease?.spec?.holderIdentity || undefined,
+    advice: adviceOn(machineConfigNode),
     obstacle,
     holds: holds.length === 0 ? undefined : holds,
   };
@@ -160,7 +163,10 @@ function whatOf(
   const remark = () => (source.node === undefined ? undefined : remarkOn(source, state, now));
   const name = stateNameOf(state);
   switch (name) {
-    case 'degraded':
+    case 'degraded': {
+      const back = stage?.condition.reason === ROLLING_BACK ? stage.condition.message : undefined;
+      return [back, 'why' in progress ? progress.why : undefined].filter(Boolean).join(': ');
+    }
     case 'silent':
       return 'why' in progress ? progress.why : undefined;
     case 'updated':
@@ -179,6 +185,7 @@ function whatOf(
       if (obstacle !== undefined) return `skipped: ${obstacle}`;
       return (
         remark() ??
+        closedBecause(source) ??
         domainRemark(source) ??
         heldBecause(source) ??
         conditionOf(conditions, 'UpdatePrepared')?.message
@@ -204,6 +211,15 @@ function remarkOn(
   const remark = nodeRemark(state, nodeStep(state, context));
   if (remark !== undefined || settings === undefined || status?.plan?.nextBoot === true) return remark;
   return rebootsByOthers.hold({ settings }, state)?.message;
+}
+
+/** Nothing starts in a pool that somebody closed, or that failed nodes have stopped. */
+function closedBecause({ pool }: NodeViewSource): string | undefined {
+  if (pool === undefined) return undefined;
+  const hold = poolHold({ pool, settings: settingsOfPool(pool) });
+  if (hold !== undefined) return `waits: ${hold.message}`;
+  const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
+  return updating?.reason === 'RolloutStopped' ? 'waits: the rollout has stopped' : undefined;
 }
 
 function domainRemark({ domainWait }: NodeViewSource): string | undefined {

@@ -43,7 +43,8 @@ export function poolView(
 export function poolSummary(pool: MachineConfigPool, now: number): PoolSummary {
   const { metadata, spec, status } = pool;
   const holds = poolHolds(pool, now);
-  const { config, image, by = '', reason = '', at = '' } = settingsOfPool(pool).rollback ?? {};
+  const { rollback, failureDomains } = settingsOfPool(pool);
+  const { config, image, by = '', reason = '', at = '' } = rollback ?? {};
   return {
     name: metadata.name,
     ...situationOf(status?.conditions ?? []),
@@ -55,6 +56,7 @@ export function poolSummary(pool: MachineConfigPool, now: number): PoolSummary {
       unavailable: status?.unavailableMachineCount ?? 0,
       degraded: status?.degradedMachineCount ?? 0,
     },
+    failureDomains: failureDomains && { maxUnavailable: failureDomains.maxUnavailable ?? 1 },
     rollback: config === undefined ? undefined : { config, image, by, reason, at },
     tried: triedChanges(pool),
     holds: holds.length === 0 ? undefined : holds,

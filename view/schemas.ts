@@ -96,6 +96,8 @@ export const NodeView = z.strictObject({
     })
     .optional(),
   leaseHolder: z.string().optional(),
+  /** What to do about its failure, as text. */
+  advice: z.string().optional(),
   /** Why a rollout skips the node now, as text. */
   obstacle: z.string().optional(),
   /** What keeps rollouts from it, beside what its pool has. */
@@ -125,6 +127,8 @@ export const PoolView = z.strictObject({
     unavailable: z.number(),
     degraded: z.number(),
   }),
+  /** How many nodes of a failure domain may be unavailable at once; absent: the pool doesn't limit that. */
+  failureDomains: z.strictObject({ maxUnavailable: z.union([z.number(), z.string()]) }).optional(),
   /** How far its nodes are with the images that they have to keep; absent: none has to. */
   pinnedImages: z
     .strictObject({

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import type { HoldView, PoolView } from './schemas.ts';
+import type { HoldView } from './schemas.ts';
 import { type TimedNode, type TimedUpdate, timeLeft } from './time-left.ts';
 
 const NOW = 1e12;
 const MIN = 60_000;
-type Pool = Pick<PoolView, 'state' | 'paused' | 'holds'>;
+type Pool = Parameters<typeof timeLeft>[0];
 const REBOOTS = ['Drain', 'Reboot'];
 const LIVE = ['Restart(a.service)'];
 const busy: Pool = { state: 'NodesUpdating', paused: false, holds: [] };
@@ -79,6 +79,21 @@ test('before the first node is done, the rollout before counts, as far as it did
   expect(timeLeft(busy, members, NOW)).toEqual({ ms: 18 * MIN, updates: 2, of: 'last' });
 });
 
+const rack = { name: 'failure domain a', unavailable: ['a1'], most: 1 };
+
+test('nodes of one failure domain go one after another, however fast those of many domains went', () => {
+  // Four nodes of four racks in five minutes together, the last of them just now, and three of one rack are left.
+  const members = [
+    ...['a', 'b', 'c', 'd'].map((domain) => ({ ...done(5, 0), domain })),
+    ...waiting(3, { domain: 'a', fullDomain: rack }),
+  ];
+  expect(timeLeft(busy, members, NOW)?.ms).toBe(3.75 * MIN);
+  const racks = (limit: number | string) => ({ ...busy, failureDomains: { maxUnavailable: limit } });
+  expect(timeLeft(racks(1), members, NOW)?.ms).toBe(15 * MIN);
+  expect(timeLeft(racks('50%'), members, NOW)?.ms).toBe(10 * MIN);
+  expect(timeLeft(racks(3), members, NOW)?.ms).toBe(5 * MIN);
+});
+
 test.each<[string, Pool, readonly TimedNode[]]>([
   ['there is nothing to do', busy, [done(2, 1)]],
   ['no node was ever updated', busy, waiting(3)],
@@ -89,6 +104,11 @@ test.each<[string, Pool, readonly TimedNode[]]>([
     'a drain waits for a pod that can not be evicted',
     busy,
     [done(2, 1), node('draining', { blockedBy: [{ pod: 'shop/web-1', reason: 'web allows 0' }] })],
+  ],
+  [
+    'others use up the failure domain of a node',
+    busy,
+    [done(2, 1), ...waiting(1), node('staged', { fullDomain: { ...rack, byOthers: true } })],
   ],
   [
     'a health check fails',

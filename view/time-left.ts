@@ -1,4 +1,5 @@
 import { statesAtWork } from '../api/node-state.ts';
+import { domainRounds } from '../predict/domain-rounds.ts';
 import type { HoldView, NodeView, PoolView } from './schemas.ts';
 
 /** How long a rollout will take until the last node has taken it. */
@@ -6,7 +7,10 @@ export type TimeLeft = NonNullable<PoolView['timeLeft']>;
 
 /** A node of the pool, as far as the estimate needs it. Actions are as {@link formatAction} writes them. */
 export interface TimedNode
-  extends Pick<NodeView, 'state' | 'since' | 'obstacle' | 'nextBoot' | 'blockedBy' | 'verification'> {
+  extends Pick<
+    NodeView,
+    'state' | 'since' | 'obstacle' | 'nextBoot' | 'blockedBy' | 'verification' | 'domain' | 'fullDomain'
+  > {
   /** The actions of its target; undefined where it has no plan. */
   readonly planned: readonly string[] | undefined;
   readonly last: TimedUpdate | undefined;
@@ -38,7 +42,8 @@ const STOPPING: ReadonlySet<HoldView['kind']> = new Set([
 
 /**
  * Estimates from the pace of nodes that were updated: the time from the start of the first of them to the end of the
- * last, per node. So drains, and how many nodes go at a time, are in it.
+ * last, per node. So drains, and how many nodes go at a time, are in it. Nodes of one failure domain that are left over
+ * go one after another, and take no less than each of the former did.
  *
  * @param members the nodes of the pool.
  * @param now ms since the epoch.
@@ -46,10 +51,11 @@ const STOPPING: ReadonlySet<HoldView['kind']> = new Set([
  *   comes no further, or no node was updated yet.
  */
 export function timeLeft(
-  { state, paused, holds = [] }: Pick<PoolView, 'state' | 'paused' | 'holds'>,
+  pool: Pick<PoolView, 'state' | 'paused' | 'holds' | 'failureDomains'>,
   members: readonly TimedNode[],
   now: number,
 ): TimeLeft | undefined {
+  const { state, paused, holds = [], failureDomains } = pool;
   const isOver = state === 'Updated' || state === 'Degraded';
   if (isOver || paused || holds.some(({ kind }) => STOPPING.has(kind))) return undefined;
   const leftToOthers = holds.some(({ kind }) => kind === 'next-reboot');
@@ -62,9 +68,18 @@ export function timeLeft(
   const done = members.flatMap(({ state: is, last }) =>
     is === 'updated' && last?.ofTarget === true && last.result === 'Succeeded' ? [last] : [],
   );
+  const isWaiting = new Set(waiting);
+  const rounds =
+    failureDomains === undefined
+      ? 0
+      : domainRounds(
+          failureDomains.maxUnavailable,
+          members.map((node) => ({ domain: node.domain ?? '', isToCome: isWaiting.has(node) })),
+        );
+  const toDo = { nodes: waiting.length, rounds };
   const latest = paceOf(done);
   if (latest !== undefined) {
-    return { ms: left(latest, waiting.length, latest.end, now), updates: latest.updates, of: 'this' };
+    return { ms: left(latest, toDo, latest.end, now), updates: latest.updates, of: 'this' };
   }
   const before = paceOf(lastRollout(waiting));
   if (before === undefined) return undefined;
@@ -72,7 +87,7 @@ export function timeLeft(
     statesAtWork.has(node.state) && node.since !== undefined ? [Date.parse(node.since)] : [],
   );
   return {
-    ms: left(before, waiting.length, Math.min(now, ...starts), now),
+    ms: left(before, toDo, Math.min(now, ...starts), now),
     updates: before.updates,
     of: 'last',
   };
@@ -83,14 +98,17 @@ function isToCome({ state, obstacle }: TimedNode): boolean {
   return obstacle === undefined && (statesAtWork.has(state) || state === 'staging' || state === 'staged');
 }
 
-/** Until a pod may be evicted, or a health check passes, is nothing that earlier updates tell. */
-function isStuck({ blockedBy, verification }: TimedNode): boolean {
-  return blockedBy !== undefined || verification?.check !== undefined;
+/** Until a pod may be evicted, a health check passes, or others give a node back, is nothing that updates tell. */
+function isStuck({ blockedBy, verification, fullDomain }: TimedNode): boolean {
+  return blockedBy !== undefined || verification?.check !== undefined || fullDomain?.byOthers === true;
 }
 
 interface Pace {
   readonly updates: number;
+  /** With the others that went beside it. */
   readonly msPerNode: number;
+  /** Of one node alone. */
+  readonly msAlone: number;
   /** When the latest update ended. */
   readonly end: number;
 }
@@ -100,11 +118,19 @@ function paceOf(updates: readonly TimedUpdate[]): Pace | undefined {
   const newest = latest[0];
   if (newest === undefined) return undefined;
   const start = Math.min(...latest.map((update) => update.start));
-  return { updates: latest.length, msPerNode: (newest.end - start) / latest.length, end: newest.end };
+  const count = latest.length;
+  const msAlone = latest.reduce((sum, update) => sum + update.end - update.start, 0) / count;
+  return { updates: count, msPerNode: (newest.end - start) / count, msAlone, end: newest.end };
 }
 
-function left({ msPerNode }: Pace, nodes: number, since: number, now: number): number {
-  return Math.max(0, msPerNode * nodes - Math.max(0, now - since));
+interface ToDo {
+  readonly nodes: number;
+  /** How many of them go one after another at least. */
+  readonly rounds: number;
+}
+
+function left({ msPerNode, msAlone }: Pace, { nodes, rounds }: ToDo, since: number, now: number): number {
+  return Math.max(0, Math.max(msPerNode * nodes, msAlone * rounds) - Math.max(0, now - since));
 }
 
 /** The updates of the newest earlier rollout, of nodes that had to do then what they have to do now. */

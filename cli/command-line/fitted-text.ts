@@ -7,13 +7,18 @@ import { textTable } from './output.ts';
 const NARROWEST = 30;
 const INDENT = '    ';
 
+/** @returns text of several lines in one, for a sentence that has to be: what others write may have any number. */
+export function inOneLine(text: string): string {
+  return text.trim().replaceAll(/\s*\n\s*/g, '; ');
+}
+
 /**
  * @param indent before each line but the first.
  * @param columns of the terminal; undefined: not a terminal, so one line.
  * @returns the lines of one sentence or several.
  */
 export function wrapped(text: string, indent: string, columns: number | undefined): string[] {
-  const line = visibleLine(text);
+  const line = visibleLine(text.includes('\n') ? inOneLine(text) : text);
   return columns === undefined ? [line] : inLines(line, columns - 1, indent);
 }
 
@@ -40,9 +45,10 @@ export function narrowedTable(
  */
 export function sentenceTable(
   head: readonly string[],
-  rows: readonly (readonly string[])[],
+  all: readonly (readonly string[])[],
   columns: number | undefined,
 ): string[] {
+  const rows = all.map((row) => [...row.slice(0, -1), inOneLine(row.at(-1) ?? '')]);
   if (columns === undefined) return textTable(head, rows);
   const without = textTable(
     head.slice(0, -1),

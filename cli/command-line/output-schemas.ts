@@ -216,6 +216,9 @@ export const ExplainOutput = z.strictObject({
   config: z.string().optional(),
   image: z.string().optional(),
   dispute: z.string().optional(),
+  state: z.string().optional(),
+  what: z.string().optional(),
+  failed: z.strictObject({ config: z.string(), advice: z.string() }).optional(),
   tried: z.string().optional(),
   last: explainedUpdate
     .extend({

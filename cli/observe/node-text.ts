@@ -1,15 +1,18 @@
 import { formatDuration } from '../../api/duration.ts';
 import type { NodeView } from '../../view/schemas.ts';
+import { inOneLine } from '../command-line/fitted-text.ts';
 import { formatBytes } from '../command-line/quantities.ts';
 
-/** @returns the state of a node, and what it does or waits for. @param now ms since the epoch. */
-export function formatSituation(node: NodeView, now: number): string {
-  return [node.state, ...reasonsOf(node, now)].join(': ');
+/**
+ * @returns the state of a node, and what it does or waits for, in one line. @param now see formatReason.
+ */
+export function formatSituation(node: NodeView, now: number | undefined): string {
+  return inOneLine([node.state, ...reasonsOf(node, now)].join(': '));
 }
 
 /**
  * @returns what a node does or waits for, the reason first; '' for nothing. @param now ms since the epoch; undefined:
- * without what time alone changes.
+ * with the time at which it ends in place of what is left.
  */
 export function formatReason(node: NodeView, now: number | undefined): string {
   const skipped =
@@ -20,7 +23,8 @@ export function formatReason(node: NodeView, now: number | undefined): string {
 
 function reasonsOf({ what, verification }: NodeView, now: number | undefined): string[] {
   const reason = what === undefined ? [] : [what];
-  if (verification?.deadline === undefined || now === undefined) return reason;
+  if (verification?.deadline === undefined) return reason;
+  if (now === undefined) return [[...reason, `until ${verification.deadline} at the latest`].join('; ')];
   const left = Date.parse(verification.deadline) - now;
   return [[...reason, left <= 0 ? 'no time left' : `${formatDuration(left)} left`].join('; ')];
 }

@@ -34,6 +34,11 @@ const aSwitchedConfig: MachineOSConfig = {
   spec: { machineConfigPool: { name: 'worker' }, renderedImagePushSpec: 'r.example.com/os/worker:latest' },
 };
 
+const failedAt = (config: string) => ({
+  ...{ config, actions: [], causes: [], source: '', bootIDBefore: '1', bootIDAfter: '2' },
+  ...{ startedAt: '', finishedAt: '', result: 'RolledBack' as const },
+});
+
 describe('the target of a pool', () => {
   const look = (one: MachineConfigPool, ...nodes: MachineConfigNode[]) =>
     poolsArrival(['worker'], cluster(one, ...nodes), NOW);
@@ -118,6 +123,22 @@ describe('the target of a pool', () => {
   ])('a pool that is degraded for %s stops, or retries by itself', (reason, kind) => {
     const one = pool([condition('Updated', 'False'), condition('Degraded', 'True', 'why', reason)]);
     expect(look(one, node('a', OLD, NEW)).kind).toBe(kind);
+  });
+
+  test('a rollout that failed nodes have stopped says of the first why, and what to do', () => {
+    const why = 'the rollout has stopped: 1 node failed and the threshold is 1: a';
+    const one = pool([
+      condition('Degraded', 'True', why),
+      condition('Updating', 'False', why, 'RolloutStopped'),
+    ]);
+    const failed = machineConfigNode('a', {
+      conditions: [condition('NodeDegraded', 'True', 'etcd is away\n2 of 3 are healthy')],
+      lastUpdate: failedAt(machineConfigNode('a').spec.configVersion.desired),
+    });
+    expect(look(one, failed)).toEqual({
+      kind: 'stopped',
+      why: `pool worker: ${why}; node a failed: etcd is away; 2 of 3 are healthy; fix the node and run shale retry a, fix the MachineConfig, or go back: shale rollback worker`,
+    });
   });
 
   test('a pool that lacks a node which another pool claims, too, has not arrived with the others', () => {
@@ -226,11 +247,15 @@ test('one node', () => {
   const verifying = machineConfigNode('a', {
     plan: { config: NEW, staged: true, actions: [], causes: [], source: '' },
     conditions: [condition('UpdatePostActionComplete', 'Unknown', 'etcd is away; until then')],
-    verification: { waitsFor: 'etcd is away', check: '10-etcd', deadline: '2026-11-20T10:09:00Z' },
+    verification: {
+      waitsFor: 'etcd is away\n2 of 3 are healthy',
+      check: '10-etcd',
+      deadline: '2026-11-20T10:09:00Z',
+    },
   });
   expect(look(verifying)).toEqual({
     kind: 'underway',
-    progress: `a: not at ${NEW} yet, verifying: etcd is away; 4m left`,
+    progress: `a: not at ${NEW} yet, verifying: etcd is away; 2 of 3 are healthy; until 2026-11-20T10:09:00Z at the latest`,
   });
   const behind = { ...pool([], { observedGeneration: 1 }), metadata: { name: 'worker', generation: 2 } };
   expect(nodeArrival('a', cluster(behind, node('a', NEW, NEW)), NOW)).toEqual({
@@ -242,6 +267,12 @@ test('one node', () => {
     kind: 'stopped',
     why: expect.stringContaining('node a: the pool is paused, so no update starts until it is resumed'),
   });
-  const failed = machineConfigNode('a', { conditions: [condition('NodeDegraded', 'True', 'no space')] });
-  expect(look(failed)).toEqual({ kind: 'stopped', why: 'node a: no space' });
+  const failed = machineConfigNode('a', {
+    conditions: [condition('NodeDegraded', 'True', 'no space\non /boot')],
+    lastUpdate: failedAt(machineConfigNode('a').spec.configVersion.desired),
+  });
+  expect(look(failed)).toEqual({
+    kind: 'stopped',
+    why: 'node a failed: no space; on /boot; fix the node and run shale retry a, fix the MachineConfig, or go back: shale rollback worker',
+  });
 });

@@ -12,8 +12,10 @@ import { isAtTarget } from '../../rollout/pools/progress.ts';
 import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
 import { nodeView } from '../../view/node-view.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
+import { adviceOn } from '../../view/retriable.ts';
+import { inOneLine } from '../command-line/fitted-text.ts';
 import { formatSituation } from './node-text.ts';
-import { stuckBecause } from './stuck-pool.ts';
+import { failedIn, formatFailed, stuckBecause } from './stuck-pool.ts';
 
 /** The target of a rollback. */
 interface HeldAt {
@@ -89,13 +91,15 @@ export function nodeArrival(name: string, cluster: ObservedCluster, now: number)
   }
   const condition = (type: string) => node.status?.conditions?.find((entry) => entry.type === type);
   const degraded = condition('NodeDegraded');
-  if (degraded?.status === 'True') return { kind: 'stopped', why: `node ${name}: ${degraded.message}` };
+  if (degraded?.status === 'True') {
+    return { kind: 'stopped', why: inOneLine(formatFailed(name, degraded.message, adviceOn(node))) };
+  }
   const paused = pool === undefined ? undefined : pausedBecause(pool, [node]);
   if (paused !== undefined) return { kind: 'stopped', why: `node ${name}: ${paused}` };
   const { desired } = node.spec.configVersion;
   return {
     kind: 'underway',
-    progress: `${name}: not at ${desired} yet, ${formatSituation(nodeView(node, cluster, now), now)}`,
+    progress: `${name}: not at ${desired} yet, ${formatSituation(nodeView(node, cluster, now), undefined)}`,
   };
 }
 
@@ -168,7 +172,11 @@ function arrivalAt(
   const there = nodes.length - outstanding.length;
   const count = `${there}/${nodes.length} nodes`;
   const stopped = stoppedBecause(pool);
-  if (stopped !== undefined) return { name, stopped };
+  if (stopped !== undefined) {
+    const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
+    const failed = updating?.reason === 'RolloutStopped' ? failedIn(outstanding, cluster, now) : undefined;
+    return { name, stopped: [stopped, ...(failed === undefined ? [] : [failed])].join('; ') };
+  }
   if (saysSo) return { name, stopped: lackingBecause(pool) };
   const paused = pausedBecause(pool, nodes);
   if (paused !== undefined) return { name, stopped: `${count}, ${paused}` };
@@ -240,11 +248,11 @@ export interface PartArrival {
 /** @returns the progress of all of them; one that has stopped takes precedence over those that continue. */
 export function arrivalOfAll(parts: readonly PartArrival[]): Arrival {
   const stopped = parts.flatMap(({ name, stopped: why }) =>
-    why === undefined ? [] : [`pool ${name}: ${why}`],
+    why === undefined ? [] : [inOneLine(`pool ${name}: ${why}`)],
   );
   if (stopped.length > 0) return { kind: 'stopped', why: stopped.join('; ') };
   const missing = parts.flatMap(({ name, missing: what }) =>
-    what === undefined ? [] : [`${name}: ${what}`],
+    what === undefined ? [] : [inOneLine(`${name}: ${what}`)],
   );
   return missing.length > 0 ? { kind: 'underway', progress: missing.join('\n') } : { kind: 'arrived' };
 }

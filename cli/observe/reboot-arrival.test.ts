@@ -61,7 +61,7 @@ test.each<[string, MachineConfigNode, object]>([
   [
     'it is not healthy afterwards',
     asked({ ...waiting, bootID: 'boot-2', conditions: [condition('NodeDegraded', 'True', 'no route')] }),
-    { kind: 'stopped', why: 'node a: no route' },
+    { kind: 'stopped', why: 'node a failed: no route' },
   ],
 ])('a requested reboot where %s', (_, object, expected) => {
   const cluster = observed({ machineConfigNodes: [object], nodes: [node('a')] });

@@ -8,7 +8,7 @@ import type {
 } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { condition, machineConfigNode, observed, pool } from '../../test/fixtures/observed-cluster.ts';
-import { retriableOn } from './retriable.ts';
+import { retriableOn } from '../../view/retriable.ts';
 import { retriesArrival } from './retry-arrival.ts';
 
 const NOW = Date.parse('2026-11-20T10:30:00Z');
@@ -127,7 +127,10 @@ describe('the progress of a retry', () => {
     [
       'stops where it fails again',
       nodeWith({ ...failed, lastUpdate: ended({ finishedAt: '2026-11-20T10:20:00.000Z' }) }, FAILED_AT),
-      { kind: 'stopped', why: 'node a: no route' },
+      {
+        kind: 'stopped',
+        why: expect.stringMatching(/^node a failed: no route; fix the node and run shale retry a, /),
+      },
     ],
     ['ends at the target', nodeWith(updated, FAILED_AT), { kind: 'arrived' }],
   ])('%s', (_what, node, expected) => {

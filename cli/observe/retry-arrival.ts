@@ -5,8 +5,8 @@ import {
 } from '../../api/machine-config-node.ts';
 import { isStaging } from '../../rollout/pools/progress.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
+import { retriableOn } from '../../view/retriable.ts';
 import { type Arrival, allArrivals, nodeArrival, runsTarget } from './pool-arrival.ts';
-import { retriableOn } from './retriable.ts';
 
 /** A node that takes its target again. */
 export interface RetriedNode {

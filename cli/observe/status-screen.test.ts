@@ -136,6 +136,30 @@ test('one node in detail has its check, what it printed and the time that is lef
   expect(lines).toContain('  time left     4m');
 });
 
+test('what has several lines is in one where a reason has to be', () => {
+  const failing = machineConfigNode('worker-01', {
+    conditions: [condition('NodeDegraded', 'True', 'the check failed: etcd is away\n  2 of 3 are healthy\n')],
+  });
+  const cluster = observed({
+    pools: [pool([condition('Updating', 'True', 'worker-01: etcd is away\n2 of 3 are healthy')])],
+    machineConfigNodes: [failing],
+    nodes: [node('worker-01')],
+  });
+  for (const columns of [undefined, 200]) {
+    const text = formatStatus(statusView(cluster, NOW), { wide: false, allNodes: false, now: NOW, columns });
+    expect(text).toContain('the check failed: etcd is away; 2 of 3 are healthy');
+    expect(text).toContain('worker-01: etcd is away; 2 of 3 are healthy');
+  }
+});
+
+test('of a node that failed, its details say what to do', () => {
+  const [view] = statusView(observed({ machineConfigNodes: [failed('worker-01')] }), NOW).nodes;
+  if (view === undefined) throw new Error('no node');
+  expect(formatNode(view, NOW)).toMatch(
+    / {2}to do {2,}fix the MachineConfig, or go back: shale rollback worker/,
+  );
+});
+
 describe('colours', () => {
   const text = 'error: pool a: x\nPOOL  STATE\na     Degraded  error of Degraded\nb     Updated';
   test('are those of words that stand alone, on a terminal', () => {

@@ -92,6 +92,7 @@ export function formatNode(node: NodeView, now: number, columns?: number): strin
     ['pool', node.pool],
     ['state', `${node.state}${node.since === undefined ? '' : `, ${ago(node.since, now)}`}`],
     ['message', node.what],
+    ['to do', node.advice],
     ['health check', verification?.check],
     ['output', verification?.output],
     ['time left', verification?.deadline && formatDuration(Date.parse(verification.deadline) - now)],

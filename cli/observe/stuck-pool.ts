@@ -5,9 +5,9 @@ import { wayBack } from '../../rollout/pools/slot-takers.ts';
 import { nodeStateOf } from '../../view/node-source.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
+import { adviceOn } from '../../view/retriable.ts';
 import type { NodeView } from '../../view/schemas.ts';
 import { slotsTakenIn } from '../../view/slots.ts';
-import { retriableOn } from './retriable.ts';
 
 /** Waits of the gates (rollout/gates/) that neither a rollout nor time ends; exported for its test. */
 export const ENDLESS_WAITS: readonly string[] = ['DependencyCircle'];
@@ -75,6 +75,23 @@ function isOver({ spec, status }: MachineConfigNode): boolean {
   return lastUpdate.config === configVersion.desired && lastUpdate.image === configImage?.desiredImage;
 }
 
+/** @returns which node of several failed first by name, why, and what to do; undefined where none did. */
+export function failedIn(
+  nodes: readonly MachineConfigNode[],
+  cluster: ObservedCluster,
+  now: number,
+): string | undefined {
+  const [first] = nodes
+    .map((node) => nodeView(node, cluster, now))
+    .filter(({ state }) => state === 'degraded');
+  return first && formatFailed(first.name, first.what, first.advice);
+}
+
+/** @returns that a node failed, why, and what to do. */
+export function formatFailed(name: string, what = 'no reason is reported', advice?: string): string {
+  return [`node ${name} failed: ${what}`, ...(advice === undefined ? [] : [advice])].join('; ');
+}
+
 function mayMove({ state, obstacle }: NodeView, node: MachineConfigNode): boolean {
   if (state === 'degraded') return !isOver(node);
   if (statesAtWork.has(state) || state === 'silent') return true;
@@ -83,12 +100,10 @@ function mayMove({ state, obstacle }: NodeView, node: MachineConfigNode): boolea
 }
 
 function formatStuck(
-  { name, state, obstacle, what = 'no reason is reported' }: NodeView,
+  { name, state, obstacle, what }: NodeView,
   node: MachineConfigNode,
   wayBackOf: (node: MachineConfigNode) => string,
 ): string {
   if (state !== 'degraded') return `node ${name} is skipped: ${obstacle}; ${wayBackOf(node)}`;
-  const retry = retriableOn(node).kind === 'failed' ? `fix the node and run shale retry ${name}, ` : '';
-  const advice = `${retry}fix the MachineConfig, or go back: shale rollback ${node.spec.pool.name}`;
-  return `node ${name} failed: ${what}; ${advice}`;
+  return formatFailed(name, what, adviceOn(node));
 }

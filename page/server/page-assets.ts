@@ -54,7 +54,7 @@ async function filesOf(directory: string): Promise<Map<string, Buffer>> {
   try {
     names = await readdir(directory, { recursive: true });
   } catch (error) {
-    throw new PageNotBuilt(`the page is not built: ${directory} does not exist; run npm run build:page`, {
+    throw new PageNotBuilt(`the page is not built: ${directory} does not exist; run make page`, {
       cause: error,
     });
   }

@@ -1,7 +1,8 @@
-import { isRetryOf, parseRetry } from '../../api/annotation-requests.ts';
-import type { MachineConfigNode, UpdateRecord } from '../../api/machine-config-node.ts';
-import { annotations } from '../../api/names.ts';
-import { failureAtTarget, isAtTarget } from '../../rollout/pools/progress.ts';
+import { isRetryOf, parseRetry } from '../api/annotation-requests.ts';
+import { differingIn } from '../api/drift-message.ts';
+import type { FailureReason, MachineConfigNode, UpdateRecord } from '../api/machine-config-node.ts';
+import { annotations } from '../api/names.ts';
+import { failureAtTarget, isAtTarget } from '../rollout/pools/progress.ts';
 
 /** What a request to retry would be about. */
 export type Retriable =
@@ -27,6 +28,22 @@ export function retriableOn(node: MachineConfigNode): Retriable {
         kind: 'none',
         why: `the update to ${config} failed; its target is ${spec.configVersion.desired} now, which it takes without a retry`,
       };
+}
+
+/**
+ * @returns what to do about a node that failed, as a clause; undefined where its message has it, or no
+ * update failed.
+ */
+export function adviceOn(node: MachineConfigNode): string | undefined {
+  const { spec, status, metadata } = node;
+  const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
+  if (degraded?.status !== 'True') return undefined;
+  const isDrift = degraded.reason === ('ConfigDrift' satisfies FailureReason);
+  const isAbout = isAtTarget(spec, status) || isDrift || differingIn(degraded.message) !== undefined;
+  if (isAbout) return undefined;
+  const retry =
+    retriableOn(node).kind === 'failed' ? `fix the node and run shale retry ${metadata.name}, ` : '';
+  return `${retry}fix the MachineConfig, or go back: shale rollback ${spec.pool.name}`;
 }
 
 function isRequested({ metadata }: MachineConfigNode, update: UpdateRecord): boolean {
