@@ -57,10 +57,10 @@ const floors: Readonly<Record<string, Floors>> = {
   predict: [['.'], ['node', 'rendering'], ['image'], ['objects', 'cost']],
   view: [
     ['pool-view', 'node-view', 'build-view', 'slots', 'words'],
-    ['holds', 'obstacles', 'pinned-images', 'time-left'],
+    ['holds', 'obstacles', 'time-left'],
     ['node-source'],
     ['observed-cluster'],
-    ['named', 'schemas'],
+    ['named', 'schemas', 'pinned-images'],
   ],
   rollout: [['controllers', 'pinned-images'], ['act'], ['reports', 'rendering'], ['pools', 'gates'], ['.']],
 };
