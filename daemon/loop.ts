@@ -8,7 +8,6 @@ import { FailingSteps, formatFailing, warnOfStep } from '../cluster/failing-step
 import { watchLogLevel } from '../cluster/log.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
-import { takeArmingStep, takeUpArmedBoot } from './armed/arm.ts';
 import { formatDrifts } from './content/drift/drift.ts';
 import { DriftWatch } from './content/drift/drift-watch.ts';
 import { ForeignChangeError, finishOrUndoWrite } from './content/write/write-config.ts';
@@ -17,6 +16,7 @@ import { retireWatchdog, takeOverFromWatchdog } from './host/boot-watchdog/insta
 import { type CertificatePaths, defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 import type { NodePorts } from './host/host.ts';
 import { waitForChange } from './long-wait.ts';
+import { takeArmingStep, takeUpArmedBoot } from './next-boot/arm.ts';
 import { NodeChannel } from './node-channel.ts';
 import { observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';

@@ -45,7 +45,7 @@ const floors: Readonly<Record<string, Floors>> = {
   ],
   daemon: [
     ['.'],
-    ['steps', 'armed', 'reboot', 'pinned-images'],
+    ['steps', 'next-boot', 'reboot', 'pinned-images'],
     ['content'],
     ['host', 'os'],
     ['records', 'files'],
@@ -62,7 +62,13 @@ const floors: Readonly<Record<string, Floors>> = {
     ['observed-cluster'],
     ['named', 'schemas', 'pinned-images'],
   ],
-  rollout: [['controllers', 'pinned-images'], ['act'], ['reports', 'rendering'], ['pools', 'gates'], ['.']],
+  rollout: [
+    ['controllers', 'pinned-images'],
+    ['act'],
+    ['reports', 'rendering'],
+    ['pools', 'gates', 'next-boot'],
+    ['.'],
+  ],
 };
 
 /** Rooms without floors: their files import one another without a circle, and that is all. */
