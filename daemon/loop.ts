@@ -8,7 +8,6 @@ import { FailingSteps, formatFailing, warnOfStep } from '../cluster/failing-step
 import { watchLogLevel } from '../cluster/log.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
-import { takeArmingStep, takeUpArmedBoot } from './armed/arm.ts';
 import { formatDrifts } from './content/drift/drift.ts';
 import { DriftWatch } from './content/drift/drift-watch.ts';
 import { ForeignChangeError, finishOrUndoWrite } from './content/write/write-config.ts';
@@ -17,14 +16,15 @@ import { retireWatchdog, takeOverFromWatchdog } from './host/boot-watchdog/insta
 import { type CertificatePaths, defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 import type { NodePorts } from './host/host.ts';
 import { waitForChange } from './long-wait.ts';
+import { takeArmingStep, takeUpArmedBoot } from './next-boot/arm.ts';
 import { NodeChannel } from './node-channel.ts';
 import { observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
-import { PINNED_IMAGES, runPinnedImages } from './pinned-images/pinned-images-loop.ts';
 import { PrepareRefused } from './records/current.ts';
 import { fieldsOf, loggedJournal, openJournal } from './records/journal.ts';
 import { resumeLive, startLive } from './steps/apply-live.ts';
 import { formatAwaitedGrant } from './steps/await-grant.ts';
+import type { Beside } from './steps/beside.ts';
 import { applyCertificate } from './steps/certificate.ts';
 import { writeTarget } from './steps/disk-work.ts';
 import { fail } from './steps/end-update.ts';
@@ -70,8 +70,8 @@ export interface DaemonOptions {
   readonly softRebootLimitMs?: number;
   /** Between two tries of what failed. */
   readonly backoff?: Backoff;
-  /** Bytes that stay free where the container runtime keeps images when some are pulled to be kept; default 16 GiB. */
-  readonly pinnedImagesReserveBytes?: number;
+  /** What runs beside the steps of updates. */
+  readonly besides?: readonly Beside[];
   /** ms after which certificates that could not be applied are tried again; default a minute. */
   readonly postponedMs?: number;
   readonly log: Logger;
@@ -163,23 +163,13 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   );
   await channel.synced();
   options.onSynced?.();
-  const pinning = runPinnedImages({
-    ...PINNED_IMAGES,
-    ...present({ reserveBytes: options.pinnedImagesReserveBytes, backoff: options.backoff }),
-    ports,
-    client,
-    pullSecretFile: daemon.settings.certificatePaths.pullSecret,
-    channel,
-    onProblem: (message) => warning(daemon, 'PinnedImagesFailed', message),
-    log,
-    signal,
-  });
+  const besides = (options.besides ?? []).map((run) => run(daemon));
   await loop(daemon, {
     backoff: options.backoff ?? BACKOFF,
     postponedMs: options.postponedMs ?? POSTPONED_MS,
   });
   daemon.driftWatch.stop();
-  await Promise.all([watching, pinning]);
+  await Promise.all([watching, ...besides]);
 }
 
 async function loop(

@@ -71,7 +71,7 @@ test('the daemon is told of them in its own units', () => {
     leaseNamespace: 'leases',
     certificatePaths: { kubeletCA: '/etc/ca.crt', pullSecret: '/etc/pull.json' },
     healthLimits: { checksMs: 300_000, kubeletMs: 9_000 },
-    pinnedImagesReserveBytes: 3_145_728,
+    pinnedImages: { reserveBytes: 3_145_728 },
   });
 });
 

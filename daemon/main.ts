@@ -25,6 +25,7 @@ import { BACKENDS, type BackendName } from './os/os-tool.ts';
 import type { ImageSource } from './os/ostree/image-source.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
 import { RESERVE_BYTES } from './pinned-images/keep-images.ts';
+import { keepPinnedImages } from './pinned-images/pinned-images-loop.ts';
 import type { DaemonTelemetry } from './prometheus-metrics.ts';
 
 export interface DaemonFlags extends DaemonLimitFlags, LogFlags {
@@ -149,6 +150,7 @@ export async function runWithFlags(
   const log = createLogger('daemon', flags.logLevel, flags.logFormat);
   const trace = traceRequests(log);
   const telemetry = await startTelemetry(flags.metricsPort);
+  const { pinnedImages, ...settings } = daemonSettings(flags);
   const tracing = await startTracing({ service: DAEMON_SET, log, env: process.env });
   try {
     await runDaemon({
@@ -160,7 +162,8 @@ export async function runWithFlags(
           telemetry?.metrics.requested(request);
         },
       }),
-      ...daemonSettings(flags),
+      ...settings,
+      besides: [keepPinnedImages(pinnedImages)],
       log,
       tracer: tracing,
       ...(telemetry && { metrics: telemetry.metrics, onSynced: telemetry.synced }),
@@ -180,7 +183,7 @@ export function daemonSettings(flags: DaemonFlags) {
     leaseNamespace: flags.leaseNamespace,
     certificatePaths: { kubeletCA: flags.kubeletCaFile, pullSecret: flags.pullSecretFile },
     ...daemonLimitsOf(flags),
-    pinnedImagesReserveBytes: flags.pinnedImagesReserve * 1024 ** 2,
+    pinnedImages: { reserveBytes: flags.pinnedImagesReserve * 1024 ** 2 },
   };
 }
 

@@ -13,7 +13,6 @@ import { nodeReadiness } from '../cluster/node-readiness.ts';
 import { setReadiness } from '../cluster/readiness.ts';
 import { setCondition, updateStatus } from '../cluster/update-object.ts';
 import type { Drift } from './content/drift/drift.ts';
-import { type PinnedImagesReport, pinnedImagesStatus } from './pinned-images/report.ts';
 import { changedByHand, statusOf } from './status.ts';
 import type { NodeReport } from './steps/phase.ts';
 
@@ -98,7 +97,7 @@ export class NodeChannel {
 
   /** Writes what the node is, where the status does not say it yet. @throws ApiError */
   publish(report: NodeReport, signal: AbortSignal): Promise<void> {
-    return this.#write((object) => statusOf(object, report, this.#now()), signal);
+    return this.update((object, now) => statusOf(object, report, now), signal);
   }
 
   /** Says that the daemon can't tell what the node is; the rest of the status stays as it was. @throws ApiError */
@@ -109,15 +108,15 @@ export class NodeChannel {
     byHand?: readonly Drift[],
   ): Promise<void> {
     const condition = { type: 'NodeDegraded', status: 'True', reason, message } as const;
-    return this.#write(({ status = {} }) => {
+    return this.update(({ status = {} }, now) => {
       const observedGeneration = status.observedGeneration;
       const about = { ...condition, ...present({ observedGeneration }) };
-      const conditions = setCondition(status.conditions ?? [], about, this.#now());
+      const conditions = setCondition(status.conditions ?? [], about, now);
       const readiness = nodeReadiness(conditions);
       return {
         ...status,
         ...(byHand && { changedByHand: changedByHand(byHand) }),
-        conditions: setReadiness(conditions, readiness, observedGeneration, this.#now()),
+        conditions: setReadiness(conditions, readiness, observedGeneration, now),
       };
     }, signal);
   }
@@ -131,40 +130,35 @@ export class NodeChannel {
     const type: NodeConditionType = 'DaemonStepsFailing';
     const isSaid = this.#object?.status?.conditions?.some((each) => each.type === type) === true;
     if (failing === undefined && !isSaid) return;
-    await this.#write(({ status = {} }) => {
+    await this.update(({ status = {} }, now) => {
       const { observedGeneration, conditions: before = [] } = status;
       const condition = { type, status: 'True', reason: 'RequestFailed', message: failing ?? '' } as const;
       const conditions =
         failing === undefined
           ? before.filter((each) => each.type !== type)
-          : setCondition(before, { ...condition, ...present({ observedGeneration }) }, this.#now());
+          : setCondition(before, { ...condition, ...present({ observedGeneration }) }, now);
       const readiness = nodeReadiness(conditions);
-      return { ...status, conditions: setReadiness(conditions, readiness, observedGeneration, this.#now()) };
+      return { ...status, conditions: setReadiness(conditions, readiness, observedGeneration, now) };
     }, signal);
   }
 
-  /** Says how far the node is with the images that it has to keep. @throws ApiError */
-  async publishPinnedImages(report: PinnedImagesReport, signal: AbortSignal): Promise<void> {
-    let isPartial = false;
-    const compute = (object: MachineConfigNode) => {
-      const computed = pinnedImagesStatus(object, report, this.#now());
-      isPartial = computed.isPartial;
-      return computed.status;
-    };
-    await this.#write(compute, signal);
-    if (isPartial) await this.#write(compute, signal);
-  }
-
-  async #write(
-    compute: (object: MachineConfigNode) => MachineConfigNode['status'],
+  /** @param compute given the object as it is then; returns the status to write. @throws ApiError */
+  async update(
+    compute: (object: MachineConfigNode, now: Date) => MachineConfigNode['status'],
     signal: AbortSignal,
   ): Promise<void> {
     if (this.#object === undefined) return;
     const bounded = AbortSignal.any([signal, AbortSignal.timeout(WRITE_DEADLINE_MS)]);
     const { client } = this.#options;
-    const written = await updateStatus(client, MachineConfigNodes, this.#object, compute, {
-      signal: bounded,
-    });
+    const written = await updateStatus(
+      client,
+      MachineConfigNodes,
+      this.#object,
+      (object) => compute(object, this.#now()),
+      {
+        signal: bounded,
+      },
+    );
     // The watch may have been faster than the answer: what it has shown since is a later spec, or that the object is
     // gone.
     const known: MachineConfigNode | undefined = this.#object;

@@ -9,11 +9,11 @@ import {
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
 import { nodePaths } from '../api/names.ts';
 import { present } from '../api/present.ts';
-import { readArmedBoot } from './armed/armed-boot.ts';
 import { readOriginals } from './content/write/originals.ts';
 import { readMark } from './host/boot-watchdog/watchdog-files.ts';
 import { certificatesOf } from './host/certificates/deliver.ts';
 import type { NodePorts } from './host/host.ts';
+import { readArmedBoot } from './next-boot/armed-boot.ts';
 import { argumentsOfCommandLine } from './os/ostree/kernel-arguments.ts';
 import { type Current, readCurrent } from './records/current.ts';
 import type { Journal, JournalEntry } from './records/journal.ts';

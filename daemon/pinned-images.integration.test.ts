@@ -6,6 +6,7 @@ import { patience } from '../test/fixtures/patience.ts';
 import { startDaemon } from '../test/fixtures/running-daemon.ts';
 import { RuntimeStandIn } from '../test/fixtures/runtime-stand-in.ts';
 import { createTestNode, noDirectoryNodes } from '../test/fixtures/test-node.ts';
+import { keepPinnedImages } from './pinned-images/pinned-images-loop.ts';
 
 const imageOf = (digit: string) => `registry.example.com/apps/till@sha256:${digit.repeat(64)}`;
 const [A, B] = [imageOf('a'), imageOf('b')] as const;
@@ -29,7 +30,10 @@ describe.skipIf(noDirectoryNodes !== undefined)('images that a node has to keep'
         open: async () => ({ labels: {}, layers: [] }),
       },
     };
-    await using daemon = await startDaemon(node, { ports, pinnedImagesReserveBytes: 0 });
+    await using daemon = await startDaemon(node, {
+      ports,
+      besides: [keepPinnedImages({ reserveBytes: 0, backoff: { firstMs: 50, longestMs: 500 } })],
+    });
     const spec = standardSpec(await policies(daemon));
     await render(daemon, 'rendered-1', 'one\n');
     const { metadata } = await daemon.client.create(PinnedImageSets, {

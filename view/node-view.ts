@@ -8,7 +8,7 @@ import {
 import type { Condition } from '../api/object.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
 import { poolHold } from '../rollout/gates/gates.ts';
-import { rebootsByOthers } from '../rollout/gates/reboots-by-others.ts';
+import { rebootsByOthers } from '../rollout/next-boot/reboots-by-others.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { formatDomainWait } from '../rollout/pools/failure-domains.ts';
 import { nodeRemark } from '../rollout/pools/node-remark.ts';

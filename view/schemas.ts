@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { nodeStateNames } from '../api/node-state.ts';
+import { PinnedImagesView } from './pinned-images.ts';
 
 /**
  * The read model: pools, nodes, builds and holds as `shale status` and the live page show them. `shale status -o json`
@@ -130,16 +131,7 @@ export const PoolView = z.strictObject({
   /** How many nodes of a failure domain may be unavailable at once; absent: the pool doesn't limit that. */
   failureDomains: z.strictObject({ maxUnavailable: z.union([z.number(), z.string()]) }).optional(),
   /** How far its nodes are with the images that they have to keep; absent: none has to. */
-  pinnedImages: z
-    .strictObject({
-      /** Nodes that have to keep images. */
-      nodes: z.number(),
-      /** Those that have all of them, in the generations that are asked for. */
-      complete: z.number(),
-      /** Why the others don't, where a node says so; by name. */
-      problems: z.array(z.strictObject({ node: z.string(), why: z.string() })),
-    })
-    .optional(),
+  pinnedImages: PinnedImagesView.optional(),
   /** The rollback that holds it at another target than its MachineConfigs specify. */
   rollback: z
     .strictObject({

@@ -50,7 +50,7 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
 ];
 
 /** So do these, which a cluster with an earlier version of Shale doesn't have (docs/support.md, "Skew"). */
-const LATER_KINDS: readonly Kind<KubernetesObject>[] = [ClusterImagePolicies, ImagePolicies];
+const LATER_KINDS: readonly Kind<KubernetesObject>[] = [ClusterImagePolicies, ImagePolicies, PinnedImageSets];
 
 /** The objects of a cluster, and the state of its nodes. */
 export interface LiveCluster extends ClusterState {
@@ -87,27 +87,17 @@ export async function readLiveCluster(
 ): Promise<LiveCluster> {
   const maintenance = new MaintenanceLookup(client, Date.now);
   const deadline = AbortSignal.timeout(MAINTENANCE_DEADLINE_MS);
-  const [
-    lists,
-    laterLists,
-    pinnedImageSets,
-    streams,
-    machineConfigNodes,
-    nodes,
-    builds,
-    leases,
-    inMaintenance,
-  ] = await Promise.all([
-    Promise.all(KINDS.map((kind) => readAll(client, kind))),
-    Promise.all(LATER_KINDS.map((kind) => ifServed(unlessForbidden(readAll(client, kind))))),
-    unlessForbidden(readAll(client, PinnedImageSets)),
-    unlessForbidden(client.find(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP, { namespace, signal: deadline })),
-    readAll(client, MachineConfigNodes),
-    readAll(client, Nodes),
-    unlessForbidden(readAll(client, MachineOSBuilds)),
-    unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
-    unlessForbidden(maintenance.nodes(deadline)),
-  ]);
+  const [lists, laterLists, streams, machineConfigNodes, nodes, builds, leases, inMaintenance] =
+    await Promise.all([
+      Promise.all(KINDS.map((kind) => readAll(client, kind))),
+      Promise.all(LATER_KINDS.map((kind) => ifServed(unlessForbidden(readAll(client, kind))))),
+      unlessForbidden(client.find(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP, { namespace, signal: deadline })),
+      readAll(client, MachineConfigNodes),
+      readAll(client, Nodes),
+      unlessForbidden(readAll(client, MachineOSBuilds)),
+      unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
+      unlessForbidden(maintenance.nodes(deadline)),
+    ]);
   const isGenerated = ({ metadata }: KubernetesObject) =>
     metadata.annotations?.[annotations.generatedByController] !== undefined;
   const objects = [...lists, ...laterLists.map((list) => list ?? [])].flat();
@@ -116,7 +106,6 @@ export async function readLiveCluster(
     objects: [
       ...objects.filter((object) => !isGenerated(object) || generatedFrom(object as MachineConfig)),
       ...nodes,
-      ...(pinnedImageSets ?? []),
       ...(streams === undefined ? [] : [streams]),
     ],
     rendered: new Map(rendered.map((config) => [config.metadata.name, config])),

@@ -1,7 +1,7 @@
 import { formatDuration } from '../../api/duration.ts';
 import { toSeconds } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
-import { noun, plural } from '../../api/plural.ts';
+import { plural } from '../../api/plural.ts';
 import { visibleLine } from '../../api/visible-text.ts';
 import type { BuildView, HoldView, NodeView, PoolView } from '../../view/schemas.ts';
 import { formatHold, formatTimeLeft } from '../../view/words.ts';
@@ -9,6 +9,7 @@ import { narrowedTable, sentenceTable, wrapped } from '../command-line/fitted-te
 import type { Tones } from '../command-line/output.ts';
 import { everyNode, type NodeGroup, nodeRows } from './node-rows.ts';
 import { flagsOf, formatReason, stagingOf } from './node-text.ts';
+import { pinnedImagesLines } from './pinned-images-lines.ts';
 import { shortNames } from './short-names.ts';
 import type { StatusView } from './status-view.ts';
 
@@ -206,22 +207,6 @@ function atTime(now: number): (time: number) => string {
     const [day = '', clock = ''] = toSeconds(new Date(time)).split('T');
     return day === today ? `${clock.slice(0, 5)} UTC` : `${day} ${clock.slice(0, 5)} UTC`;
   };
-}
-
-/** Nodes whose problem is named; the others are in `-o json`. */
-const NAMED = 3;
-
-/** @returns the line about a pool, if it is news: nothing while every node has its images. */
-function pinnedImagesLines({ name, pinnedImages: view }: PoolView): string[] {
-  if (view === undefined || (view.complete === view.nodes && view.problems.length === 0)) return [];
-  const { nodes, complete, problems } = view;
-  const more = problems.length - NAMED;
-  const parts = [
-    `pool ${name}: pinned images are complete on ${complete} of ${plural(nodes, 'node')}`,
-    ...problems.slice(0, NAMED).map(({ node, why }) => `${node}: ${why}`),
-    ...(more > 0 ? [`and ${more} more ${noun(more, 'node')}`] : []),
-  ];
-  return [parts.join('; ')];
 }
 
 const BUILD_HEAD = ['BUILD', 'POOL', 'STATE', 'SINCE', 'MESSAGE'];

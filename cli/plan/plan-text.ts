@@ -6,6 +6,7 @@ import { visible, visibleLine } from '../../api/visible-text.ts';
 import { COSTS } from '../../predict/cost.ts';
 import { formatIrreconcilable } from '../../predict/node/irreconcilable-nodes.ts';
 import { formatRefusal } from '../../predict/node/refusing-nodes.ts';
+import { formatPinnedImages } from '../../predict/objects/pinned-images.ts';
 import type { PoolAsk, PoolPlan } from '../../predict/plan.ts';
 
 interface PlanTextOptions {
@@ -82,16 +83,9 @@ function aboutOf(plan: PoolAsk): string[] {
           'reboot: a soft reboot (userspace only) on nodes where bootc or ostree can keep the kernel running',
         ]),
     ...(image === undefined ? [] : [`image: ${image.way}, ${image.why}`]),
-    ...(pinnedImages === undefined ? [] : [`pinned images: nodes ${formatPinned(pinnedImages)}`]),
+    ...(pinnedImages === undefined ? [] : [formatPinnedImages(pinnedImages)]),
     ...(time === undefined ? [] : [`time: ${formatTime(time)}`]),
   ];
-}
-
-function formatPinned({ added, removed }: NonNullable<PoolAsk['pinnedImages']>): string {
-  return [
-    ...(added === 0 ? [] : [`pull and keep ${plural(added, 'image')} more, without an update`]),
-    ...(removed === 0 ? [] : [`no longer keep ${plural(removed, 'image')}`]),
-  ].join(', and ');
 }
 
 function formatTime({ seconds, why }: NonNullable<PoolAsk['time']>): string {

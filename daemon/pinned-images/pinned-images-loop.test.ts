@@ -51,11 +51,6 @@ function aLoop(
       await Promise.race([changed.promise, over.promise]);
       clearTimeout(timer);
     },
-    publishPinnedImages: async (report: PinnedImagesReport) => {
-      refusals -= 1;
-      if (refusals >= 0) throw new Error('the API server is away');
-      reports.push(report);
-    },
   };
   const ended = runPinnedImages({
     ports: {
@@ -73,6 +68,11 @@ function aLoop(
     reserveBytes: 0,
     pinnedWithinMs: 0,
     channel,
+    publish: async (report) => {
+      refusals -= 1;
+      if (refusals >= 0) throw new Error('the API server is away');
+      reports.push(report);
+    },
     backoff,
     recheckMs,
     onProblem: (message) => problems.push(message),

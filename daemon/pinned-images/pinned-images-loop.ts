@@ -1,23 +1,25 @@
 import type { Logger } from 'pino';
-import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import type { PinnedImagesRequest } from '../../api/pinned-image-set.ts';
 import { present } from '../../api/present.ts';
 import { type Backoff, backoffMs } from '../../cluster/work-queue.ts';
 import { type HolderChannel, whileFree } from '../host/while-free.ts';
+import type { Beside, BesideChannel } from '../steps/beside.ts';
+import { warning } from '../steps/step-context.ts';
 import { whyOf } from './image-runtime.ts';
 import { type KeepImagesContext, keepImages, RESERVE_BYTES } from './keep-images.ts';
-import { type PinnedImagesReport, pinningProblems } from './report.ts';
+import { type PinnedImagesReport, pinnedImagesStatus, pinningProblems } from './report.ts';
 
 /** The node's own MachineConfigNode, as far as the loop has to do with it. */
-export interface PinnedImagesChannel extends HolderChannel {
+interface PinnedImagesChannel extends HolderChannel {
   /** Undefined while the cluster has not told what it asks for: the node keeps what it has, and lets nothing go. */
   readonly object: { readonly spec: Pick<MachineConfigNodeSpec, 'pinnedImages'> } | undefined;
-  /** @throws ApiError */
-  publishPinnedImages(report: PinnedImagesReport, signal: AbortSignal): Promise<void>;
 }
 
 export interface PinnedImagesLoop extends Omit<KeepImagesContext, 'report' | 'isCurrent' | 'held'> {
   readonly channel: PinnedImagesChannel;
+  /** @throws ApiError */
+  readonly publish: (report: PinnedImagesReport) => Promise<void>;
   /** Between two tries of what failed. */
   readonly backoff: Backoff;
   /** ms after which it is checked again whether everything is still there. */
@@ -28,7 +30,7 @@ export interface PinnedImagesLoop extends Omit<KeepImagesContext, 'report' | 'is
 }
 
 /** How long the loop waits, and what it leaves free, unless it is told otherwise. */
-export const PINNED_IMAGES = {
+const PINNED_IMAGES = {
   reserveBytes: RESERVE_BYTES,
   // CRI-O reads its configuration after the reload has returned.
   pinnedWithinMs: 15_000,
@@ -37,6 +39,39 @@ export const PINNED_IMAGES = {
   // Somebody may remove an image, or change the runtime's configuration.
   recheckMs: 3_600_000,
 } as const satisfies Partial<PinnedImagesLoop>;
+
+/** @param options of PINNED_IMAGES, where they differ. @returns the loop, for the daemon to run. */
+export function keepPinnedImages(
+  options: Partial<Pick<PinnedImagesLoop, 'reserveBytes' | 'backoff'>>,
+): Beside {
+  return (context) => {
+    const { ports, client, channel, signal } = context;
+    return runPinnedImages({
+      ...PINNED_IMAGES,
+      ...options,
+      ...{ ports, client, channel, signal },
+      pullSecretFile: context.settings.certificatePaths.pullSecret,
+      publish: (report) => publish(channel, report, signal),
+      onProblem: (message) => warning(context, 'PinnedImagesFailed', message),
+      log: context.telemetry.log,
+    });
+  };
+}
+
+async function publish(
+  channel: BesideChannel,
+  report: PinnedImagesReport,
+  signal: AbortSignal,
+): Promise<void> {
+  let isPartial = false;
+  const compute = (object: MachineConfigNode, now: Date) => {
+    const computed = pinnedImagesStatus(object, report, now);
+    isPartial = computed.isPartial;
+    return computed.status;
+  };
+  await channel.update(compute, signal);
+  if (isPartial) await channel.update(compute, signal);
+}
 
 /**
  * Keeps the images of the node's PinnedImageSets on it. Runs beside the steps of updates, which never wait for it
@@ -70,7 +105,7 @@ export async function runPinnedImages(loop: PinnedImagesLoop): Promise<void> {
 
 /** @returns `outdated` where it was given up: the request was replaced, or somebody else came to hold the node. */
 async function tryOnce(
-  { channel, onProblem, log, ...context }: PinnedImagesLoop,
+  { channel, publish, onProblem, log, ...context }: PinnedImagesLoop,
   request: PinnedImagesRequest | undefined,
   memory: { reported: string },
   text: string,
@@ -79,7 +114,6 @@ async function tryOnce(
   try {
     const isCurrent = () =>
       channel.heldBy === undefined && JSON.stringify(channel.object?.spec.pinnedImages ?? null) === text;
-    const publish = (each: PinnedImagesReport) => channel.publishPinnedImages(each, signal);
     const report = await whileFree(channel, (held) =>
       keepImages({ ...context, isCurrent, held, report: publish }, request),
     ).catch((error: unknown): PinnedImagesReport => {

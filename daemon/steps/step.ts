@@ -6,9 +6,9 @@ import type {
 } from '../../api/annotation-requests.ts';
 import type { FailureReason, MachineConfigNodeSpec, UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName, CertificateVersions } from '../../api/node-certificates.ts';
-import type { ArmedBoot } from '../armed/armed-boot.ts';
 import type { BootedArguments } from '../content/drift/kernel-argument-drift.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
+import type { ArmedBoot } from '../next-boot/armed-boot.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';

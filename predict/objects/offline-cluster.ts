@@ -40,7 +40,8 @@ import {
   serviceConfigs,
 } from '../../machineconfig/service-configs.ts';
 import { hasEffectiveName, shapeOf } from './object-shape.ts';
-import { doubtfulSettings, unselectedConfigs, unselectedImages, unusedSettings } from './without-effect.ts';
+import { unselectedImages } from './pinned-images.ts';
+import { doubtfulSettings, unselectedConfigs, unusedSettings } from './without-effect.ts';
 
 /** The objects of a cluster that rendering needs. */
 export interface OfflineCluster {

@@ -1,5 +1,12 @@
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { PinnedImageSet } from '../../api/pinned-image-set.ts';
+import { plural } from '../../api/plural.ts';
 import { pinnedImageSetsOf } from '../../machineconfig/pinned-image-sets.ts';
-import type { OfflineCluster } from './offline-cluster.ts';
+
+interface SetsAndPools {
+  readonly pools: readonly MachineConfigPool[];
+  readonly pinnedImageSets: readonly PinnedImageSet[];
+}
 
 /** The number of images that the nodes of a pool keep from now on, and that they no longer keep. */
 export interface PinnedImagesChange {
@@ -10,8 +17,8 @@ export interface PinnedImagesChange {
 /** @returns what a change of PinnedImageSets, or of a pool that selects or names them, means for its nodes. */
 export function pinnedImagesChange(
   pool: string,
-  before: OfflineCluster,
-  after: OfflineCluster,
+  before: SetsAndPools,
+  after: SetsAndPools,
 ): PinnedImagesChange | undefined {
   const [was, is] = [imagesOf(pool, before), imagesOf(pool, after)];
   const change = {
@@ -21,8 +28,40 @@ export function pinnedImagesChange(
   return change.added + change.removed === 0 ? undefined : change;
 }
 
-function imagesOf(name: string, { pools, pinnedImageSets }: OfflineCluster): ReadonlySet<string> {
+function imagesOf(name: string, { pools, pinnedImageSets }: SetsAndPools): ReadonlySet<string> {
   const pool = pools.find(({ metadata }) => metadata.name === name);
   const { sets } = pool === undefined ? { sets: [] } : pinnedImageSetsOf(pool, pinnedImageSets);
   return new Set(sets.flatMap(({ spec }) => spec.pinnedImages.map((image) => image.name)));
+}
+
+/** @returns the line of a plan. */
+export function formatPinnedImages({ added, removed }: PinnedImagesChange): string {
+  const parts = [
+    ...(added === 0 ? [] : [`pull and keep ${plural(added, 'image')} more, without an update`]),
+    ...(removed === 0 ? [] : [`no longer keep ${plural(removed, 'image')}`]),
+  ];
+  return `pinned images: nodes ${parts.join(', and ')}`;
+}
+
+/**
+ * @returns one line for each PinnedImageSet that is for no pool, and for each that a pool names and that is missing.
+ */
+export function unselectedImages(
+  sets: readonly PinnedImageSet[],
+  pools: readonly MachineConfigPool[],
+): readonly string[] {
+  if (pools.length === 0) return [];
+  const ofPools = pools.map((pool) => ({ pool, ...pinnedImageSetsOf(pool, sets) }));
+  const used = new Set(ofPools.flatMap((each) => each.sets));
+  return [
+    ...sets
+      .filter((set) => !used.has(set))
+      .map(({ metadata }) => `PinnedImageSet ${metadata.name}: no MachineConfigPool selects or names it`),
+    ...ofPools.flatMap(({ pool, missing }) =>
+      missing.map(
+        (name) =>
+          `MachineConfigPool ${pool.metadata.name}: spec.pinnedImageSets: PinnedImageSet ${name} does not exist`,
+      ),
+    ),
+  ];
 }

@@ -1,11 +1,9 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
-import type { PinnedImageSet } from '../../api/pinned-image-set.ts';
 import { readSettings } from '../../api/pool-settings/read-settings.ts';
 import { policiesWithoutPools } from '../../disruption/pool-policies.ts';
 import { suspensionOf } from '../../disruption/settings.ts';
-import { pinnedImageSetsOf } from '../../machineconfig/pinned-image-sets.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 
 /** Objects of Shale's kinds that are valid and have no effect with the pools that there are. */
@@ -20,29 +18,6 @@ export function unselectedConfigs(
   return configs
     .filter((config) => !selected.has(config))
     .map(({ metadata }) => `MachineConfig ${metadata.name}: no MachineConfigPool selects it`);
-}
-
-/**
- * @returns one line for each PinnedImageSet that is for no pool, and for each that a pool names and that is missing.
- */
-export function unselectedImages(
-  sets: readonly PinnedImageSet[],
-  pools: readonly MachineConfigPool[],
-): readonly string[] {
-  if (pools.length === 0) return [];
-  const ofPools = pools.map((pool) => ({ pool, ...pinnedImageSetsOf(pool, sets) }));
-  const used = new Set(ofPools.flatMap((each) => each.sets));
-  return [
-    ...sets
-      .filter((set) => !used.has(set))
-      .map(({ metadata }) => `PinnedImageSet ${metadata.name}: no MachineConfigPool selects or names it`),
-    ...ofPools.flatMap(({ pool, missing }) =>
-      missing.map(
-        (name) =>
-          `MachineConfigPool ${pool.metadata.name}: spec.pinnedImageSets: PinnedImageSet ${name} does not exist`,
-      ),
-    ),
-  ];
 }
 
 /** @returns one line for each setting of a pool that can't be read, has no effect or soon has none. */

@@ -1,3 +1,4 @@
+import { rebootsByOthers } from '../next-boot/reboots-by-others.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import { alerts } from './alerts.ts';
@@ -18,7 +19,6 @@ import { plannedMaintenance } from './planned-maintenance.ts';
 import { poweredOff } from './powered-off.ts';
 import { queries } from './queries.ts';
 import { quorum } from './quorum.ts';
-import { rebootsByOthers } from './reboots-by-others.ts';
 import type { SeenNode } from './seen-node.ts';
 import { unmanaged } from './unmanaged.ts';
 import { wavesGate } from './waves.ts';

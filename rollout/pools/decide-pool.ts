@@ -11,9 +11,9 @@ import {
 import type { GateContext } from '../gates/gate.ts';
 import { closingHold, poolHold } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
-import { REBOOTS_BY_OTHERS } from '../gates/reboots-by-others.ts';
+import { armCandidates, chooseArmed } from '../next-boot/armed-nodes.ts';
+import { REBOOTS_BY_OTHERS } from '../next-boot/reboots-by-others.ts';
 import type { RolloutOptions } from '../options.ts';
-import { armCandidates, chooseArmed } from './armed-nodes.ts';
 import {
   changesWith,
   chooseAssignments,

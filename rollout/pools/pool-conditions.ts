@@ -9,7 +9,7 @@ import { formatDisputes, type PoolDispute } from '../../machineconfig/pool-dispu
 import { NOTHING_BEGINS } from '../gates/closed.ts';
 import { poolHold } from '../gates/gates.ts';
 import type { Hold } from '../gates/hold.ts';
-import { REBOOTS_BY_OTHERS } from '../gates/reboots-by-others.ts';
+import { REBOOTS_BY_OTHERS } from '../next-boot/reboots-by-others.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { formatFailures } from './failing-steps.ts';
 import { formatDomainWait } from './failure-domains.ts';

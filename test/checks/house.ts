@@ -45,7 +45,7 @@ const floors: Readonly<Record<string, Floors>> = {
   ],
   daemon: [
     ['.'],
-    ['steps', 'armed', 'reboot', 'pinned-images'],
+    ['steps', 'next-boot', 'reboot', 'pinned-images'],
     ['content'],
     ['host', 'os'],
     ['records', 'files'],
@@ -57,12 +57,18 @@ const floors: Readonly<Record<string, Floors>> = {
   predict: [['.'], ['node', 'rendering'], ['image'], ['objects', 'cost']],
   view: [
     ['pool-view', 'node-view', 'build-view', 'slots', 'words'],
-    ['holds', 'obstacles', 'pinned-images', 'time-left'],
+    ['holds', 'obstacles', 'time-left'],
     ['node-source'],
     ['observed-cluster'],
-    ['named', 'schemas'],
+    ['named', 'schemas', 'pinned-images'],
   ],
-  rollout: [['controllers', 'pinned-images'], ['act'], ['reports', 'rendering'], ['pools', 'gates'], ['.']],
+  rollout: [
+    ['controllers', 'pinned-images'],
+    ['act'],
+    ['reports', 'rendering'],
+    ['pools', 'gates', 'next-boot'],
+    ['.'],
+  ],
 };
 
 /** Rooms without floors: their files import one another without a circle, and that is all. */

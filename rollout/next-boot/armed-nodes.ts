@@ -3,11 +3,11 @@ import { plural } from '../../api/plural.ts';
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import { diskHolder } from '../gates/cordoned.ts';
 import type { Started } from '../gates/delay-starts.ts';
-import { rebootsByOthers } from '../gates/reboots-by-others.ts';
-import { inOrder, takesSlot } from './choose-nodes.ts';
-import type { FailureDomains } from './failure-domains.ts';
-import type { NodeState } from './node-state.ts';
-import type { PoolObservation } from './pool-observation.ts';
+import { inOrder, takesSlot } from '../pools/choose-nodes.ts';
+import type { FailureDomains } from '../pools/failure-domains.ts';
+import type { NodeState } from '../pools/node-state.ts';
+import type { PoolObservation } from '../pools/pool-observation.ts';
+import { rebootsByOthers } from './reboots-by-others.ts';
 
 /** Nodes whose next boot is the target, or may be, where Shale leaves reboots to others. */
 export interface ArmedNodes {

@@ -15,14 +15,14 @@ import {
   RESTART,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import { rebootsByOthers } from '../gates/reboots-by-others.ts';
 import { defaultRolloutOptions } from '../options.ts';
-import { decidePool, type PoolDecision } from './decide-pool.ts';
-import type { NodeState } from './node-state.ts';
-import type { ObservedNode, PoolObservation } from './pool-observation.ts';
-import type { PoolSettings } from './pool-settings.ts';
-import { poolStatus } from './pool-status.ts';
-import type { PoolTarget } from './pool-target.ts';
+import { decidePool, type PoolDecision } from '../pools/decide-pool.ts';
+import type { NodeState } from '../pools/node-state.ts';
+import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
+import type { PoolSettings } from '../pools/pool-settings.ts';
+import { poolStatus } from '../pools/pool-status.ts';
+import type { PoolTarget } from '../pools/pool-target.ts';
+import { rebootsByOthers } from './reboots-by-others.ts';
 
 const target = { config: 'rendered-worker-2', image: parseDigestedPullspec(image('2')) };
 const LAYERED: PoolTarget = {

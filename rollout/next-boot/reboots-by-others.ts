@@ -1,16 +1,16 @@
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
+import type { Hold } from '../gates/hold.ts';
 import { awaitsRecovery } from '../pools/failures.ts';
 import { isNew } from '../pools/new-node.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import type { PoolSettings } from '../pools/pool-settings.ts';
-import type { Hold } from './hold.ts';
 
 export const REBOOTS_BY_OTHERS = 'AwaitingReboots';
 
 /**
  * A pool whose reboots are left to others reboots no node for a target. What has begun is finished: a node between two
  * states after a live update that failed reboots, and so does a node with a grant. A new node does, too: no pod runs on
- * it. The nodes that this gate holds may be armed (pools/armed-nodes.ts).
+ * it. The nodes that this gate holds may be armed (armed-nodes.ts).
  */
 export const rebootsByOthers = {
   kind: 'node',
