@@ -9,6 +9,8 @@ export interface Artifact {
   /** What kind of thing it is, as a media type; by it a reader finds it among an image's referrers. */
   readonly artifactType: string;
   readonly content: Uint8Array;
+  /** Further blobs, each of a type of its own; whoever doesn't know them reads the content alone. */
+  readonly more?: readonly { readonly mediaType: string; readonly content: Uint8Array }[];
   /** Of the manifest; a list of referrers shows them. */
   readonly annotations: Readonly<Record<string, string>>;
 }
@@ -30,15 +32,20 @@ const EMPTY = Buffer.from('{}');
  * @param subject what it is about; undefined for one that stands alone.
  */
 export function artifactManifest(subject: Descriptor | undefined, artifact: Artifact): Uint8Array {
-  const { artifactType, content, annotations } = artifact;
+  const { artifactType, content, annotations, more = [] } = artifact;
   const { mediaType, digest, size } = subject ?? {};
+  const blobs = [{ mediaType: artifactType, content }, ...more];
   return Buffer.from(
     JSON.stringify({
       schemaVersion: 2,
       mediaType: OCI_MANIFEST,
       artifactType,
       config: { mediaType: EMPTY_TYPE, digest: digestOf(EMPTY), size: EMPTY.length },
-      layers: [{ mediaType: artifactType, digest: digestOf(content), size: content.length }],
+      layers: blobs.map((blob) => ({
+        mediaType: blob.mediaType,
+        digest: digestOf(blob.content),
+        size: blob.content.length,
+      })),
       ...(subject === undefined ? {} : { subject: { mediaType, digest, size } }),
       annotations,
     }),
@@ -58,6 +65,16 @@ export async function pushEmptyConfig(
   await client.putBlob(at, EMPTY, signal);
 }
 
+/** Pushes the blobs of an artifact, which its manifest names. @throws RegistryError */
+export async function pushContents(
+  client: RegistryClient,
+  at: Pick<Reference, 'registry' | 'repository'>,
+  { content, more = [] }: Artifact,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const blob of [content, ...more.map((each) => each.content)]) await client.putBlob(at, blob, signal);
+}
+
 /**
  * Pushes an artifact; its subject may come later, the empty configuration has to be there.
  *
@@ -72,7 +89,7 @@ export async function pushArtifact(
 ): Promise<{ readonly referrer: Referrer; readonly listed: boolean }> {
   const { subject, artifact } = given;
   const bytes = artifactManifest(subject, artifact);
-  await client.putBlob(at, artifact.content, signal);
+  await pushContents(client, at, artifact, signal);
   const { digest, listed } = await client.putReferrer(at, { mediaType: OCI_MANIFEST, bytes }, signal);
   const { artifactType, annotations } = artifact;
   return {

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { DisruptionAction } from '../../api/disruption-action.ts';
 import { ClusterPolicies } from '../../api/disruption-policy.ts';
+import { PACKAGE_FORMATS } from '../../image/contents/package.ts';
+import { PACKAGE_CHANGES } from '../../image/contents/package-changes.ts';
 import { COSTS, type Cost } from '../../predict/cost.ts';
 import { BuildView, NodeView, PoolView } from '../../view/schemas.ts';
 
@@ -132,6 +134,54 @@ export const ImageOutput = z.strictObject({
       }),
     )
     .optional(),
+});
+
+const imageSide = z.strictObject({
+  image: z.string(),
+  digest: z.string(),
+  platform: z.string(),
+  os: z.record(z.string(), z.string()),
+  packages: z.number().nullable(),
+  kernels: z.array(z.string()),
+});
+const names = z.array(z.string());
+const sides = z.strictObject({ added: names, removed: names });
+const accounts = z.array(
+  z.strictObject({ name: z.string(), from: z.number().optional(), to: z.number().optional() }),
+);
+
+export const ImageDiffOutput = z.strictObject({
+  from: imageSide,
+  to: imageSide,
+  summary: z.string(),
+  baseChanges: z.boolean(),
+  os: z.strictObject({ from: z.string(), to: z.string() }).optional(),
+  packages: z
+    .array(
+      z.strictObject({
+        change: z.enum(PACKAGE_CHANGES),
+        name: z.string(),
+        format: z.enum(PACKAGE_FORMATS),
+        architecture: z.string(),
+        from: z.string().optional(),
+        to: z.string().optional(),
+      }),
+    )
+    .optional(),
+  unknown: names,
+  kernels: sides,
+  kernelArguments: sides,
+  units: z.strictObject({
+    enabled: names,
+    disabled: names,
+    removed: names,
+    masked: names,
+    unmasked: names,
+  }),
+  presets: sides,
+  users: accounts,
+  groups: accounts,
+  files: z.array(diffs.element.omit({ diff: true })).optional(),
 });
 
 const time = z.string();

@@ -121,3 +121,13 @@ export function rethrow(error: unknown): never {
   }
   throw error;
 }
+
+/** As {@link rethrow}, for a command whose exit code 1 means that there are differences. @throws {CommandError} */
+export function rethrowUnavailable(error: unknown): never {
+  try {
+    return rethrow(error);
+  } catch (thrown) {
+    if (!(thrown instanceof CommandError) || thrown === error) throw thrown;
+    throw new CommandError(thrown.message, exitCodes.unavailable, { cause: error });
+  }
+}

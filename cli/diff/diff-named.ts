@@ -1,10 +1,7 @@
 import { stat } from 'node:fs/promises';
-import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
-import { imageLabels, nodePaths } from '../../api/names.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
 import { describeImage } from '../../image/append.ts';
-import { readLayer } from '../../image/layer/read-layer.ts';
-import { parseReference, type Reference } from '../../image/reference.ts';
-import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { parseReference } from '../../image/reference.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
@@ -22,8 +19,9 @@ import {
   REGISTRY_DEADLINE_MS,
   type RegistryFlags,
   registryClient,
-  rethrow,
+  rethrowUnavailable,
 } from '../command-line/registry-flags.ts';
+import { readImageMake } from '../image/image-make.ts';
 import { bothSides, type NamingCluster, oneSide, type Side } from './named-config.ts';
 
 export interface DiffNamedFlags extends ChangeFlags, RegistryFlags {
@@ -95,19 +93,13 @@ function isImage(name: string): boolean {
 
 async function imageOf(name: string, flags: DiffNamedFlags): Promise<Side> {
   const client = await registryClient(flags);
-  const { architecture } = flags;
   const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS);
-  return readMake(client, parseReference(name), { name, architecture }, signal).catch(asUnavailable);
-}
-
-/** Exit code 1 would mean that there are differences. @throws {CommandError} */
-function asUnavailable(error: unknown): never {
-  try {
-    return rethrow(error);
-  } catch (thrown) {
-    if (!(thrown instanceof CommandError) || thrown === error) throw thrown;
-    throw new CommandError(thrown.message, exitCodes.unavailable, { cause: error });
-  }
+  const reference = parseReference(name);
+  const read = async () => {
+    const description = await describeImage(client, reference, flags.architecture, signal);
+    return readImageMake(client, reference, { name, description }, signal);
+  };
+  return read().catch(rethrowUnavailable);
 }
 
 async function isFile(name: string): Promise<boolean> {
@@ -139,73 +131,4 @@ function nodeConfigOf(config: MachineConfig, flags: DiffNamedFlags): NodeConfig 
     (problem) => `MachineConfig ${config.metadata.name}: ${formatProblem(problem)}`,
   );
   throw new CommandError(lines.join('\n'), exitCodes.usage);
-}
-
-/** What Shale built an image from. */
-interface ImageMake {
-  /** The rendered config that it contains. */
-  readonly config: MachineConfig;
-  /** By digest. */
-  readonly baseImage: string;
-}
-
-/** Bytes; a rendered config is stored in etcd, whose limit for a request is smaller. */
-const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
-
-/**
- * Reads from the image itself what it was built from: this works without a cluster and after the MachineConfigs were
- * deleted.
- *
- * @param name for messages. @param architecture of the image to read from an index, as GOARCH.
- * @throws CommandError for an image that Shale did not build; RegistryError, ContentError, LayerError.
- */
-async function readMake(
-  client: RegistryClient,
-  at: Reference,
-  { name, architecture }: { readonly name: string; readonly architecture: string },
-  signal: AbortSignal,
-): Promise<ImageMake> {
-  const { manifest, config } = await describeImage(client, at, architecture, signal);
-  const baseImage = config.config?.Labels?.[imageLabels.baseImage];
-  const [blob, diffId] = [manifest.layers.at(-1), config.rootfs.diff_ids.at(-1)];
-  if (baseImage === undefined || blob === undefined || diffId === undefined) throw notOurs(name);
-  let carried: MachineConfig | undefined;
-  const layer = readLayer(client.readBlob(at, blob, signal), { mediaType: blob.mediaType, diffId }, signal);
-  for await (const item of layer) {
-    if (item.type !== 'file' || `/${item.path}` !== nodePaths.imageConfig) continue;
-    carried = parseConfig(await textOf(item.content), name);
-  }
-  // The digest of the layer is verified only at its end.
-  if (carried === undefined) throw notOurs(name);
-  return { config: carried, baseImage };
-}
-
-function parseConfig(text: string, name: string): MachineConfig {
-  try {
-    const object = JSON.parse(text) as MachineConfig;
-    if (object.kind === MachineConfigs.kind) return object;
-  } catch (cause) {
-    throw new CommandError(`${name}: ${nodePaths.imageConfig} can't be read`, exitCodes.usage, { cause });
-  }
-  throw new CommandError(`${name}: ${nodePaths.imageConfig} contains no MachineConfig`, exitCodes.usage);
-}
-
-async function textOf(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<string> {
-  if (content instanceof Uint8Array) return Buffer.from(content).toString('utf8');
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of content) {
-    size += chunk.length;
-    if (size > MAX_CONFIG_BYTES)
-      throw new CommandError(
-        `${nodePaths.imageConfig} is larger than a MachineConfig can be`,
-        exitCodes.usage,
-      );
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-function notOurs(name: string): CommandError {
-  return new CommandError(`${name} was not built by Shale and contains no MachineConfig`, exitCodes.usage);
 }

@@ -1,10 +1,9 @@
 import { Command } from 'commander';
-import { errorMessage } from '../../api/error-message.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { readLayer } from '../../image/layer/read-layer.ts';
-import { parseReference, type Reference } from '../../image/reference.ts';
+import type { Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { CommandError } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { ImageOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
@@ -16,6 +15,8 @@ import {
   withArchitecture,
   withRegistryFlags,
 } from '../command-line/registry-flags.ts';
+import { imageDiffCommand } from './diff-command.ts';
+import { imageReference } from './image-reference.ts';
 import { imageText } from './image-text.ts';
 import { type FileView, fileView, imageView, readTrust } from './image-view.ts';
 
@@ -26,7 +27,7 @@ interface InspectFlags extends RegistryFlags {
   readonly files?: boolean;
 }
 
-/** `shale image`: inspects images in a registry. */
+/** `shale image`: inspects and compares images in a registry. */
 export function imageCommand(): Command {
   const inspect = new Command('inspect')
     .description('Show the base image, pool, rendered config, layers and transitions of an image.')
@@ -39,11 +40,14 @@ export function imageCommand(): Command {
       '\nExample:\n  shale image inspect r.example.com/os/worker@sha256:… --files --key cosign.pub',
     );
   withArchitecture(withRegistryFlags(inspect)).action(inspectImage);
-  return new Command('image').description('Inspect images in a registry.').addCommand(inspect);
+  return new Command('image')
+    .description('Inspect and compare images in a registry.')
+    .addCommand(inspect)
+    .addCommand(imageDiffCommand());
 }
 
 async function inspectImage(name: string, flags: InspectFlags): Promise<void> {
-  const reference = referenceOf(name);
+  const reference = imageReference(name);
   const client = await registryClient(flags);
   const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS);
   const { view, files } = await look(client, reference, flags, signal).catch(rethrow);
@@ -93,15 +97,4 @@ async function lengthOf(content: Uint8Array | AsyncIterable<Uint8Array>): Promis
   let length = 0;
   for await (const chunk of content) length += chunk.length;
   return length;
-}
-
-/** @throws CommandError */
-function referenceOf(name: string): Reference {
-  try {
-    return parseReference(name);
-  } catch (cause) {
-    throw new CommandError(errorMessage(cause), exitCodes.usage, {
-      cause,
-    });
-  }
 }

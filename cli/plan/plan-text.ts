@@ -8,6 +8,7 @@ import { formatIrreconcilable } from '../../predict/node/irreconcilable-nodes.ts
 import { formatRefusal } from '../../predict/node/refusing-nodes.ts';
 import { formatPinnedImages } from '../../predict/objects/pinned-images.ts';
 import type { PoolAsk, PoolPlan } from '../../predict/plan.ts';
+import { markdownItem, markdownRow } from '../command-line/markdown.ts';
 
 interface PlanTextOptions {
   /** How much of the diffs is printed; `some`: their first lines. */
@@ -107,24 +108,26 @@ export function formatPlanMarkdown(plans: readonly PoolPlan[], options: PlanText
 
 function markdownOfPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
   if ('problems' in plan) {
-    return [`### pool ${plan.pool}: refused`, '', ...plan.problems.map(listItem), ''];
+    return [`### pool ${plan.pool}: refused`, '', ...plan.problems.map(markdownItem), ''];
   }
   const rows = plan.causes.map(({ subject, change, rule, actions }) =>
-    tableRow([change, `\`${subject}\``, formatActions(actions), rule]),
+    markdownRow([change, `\`${subject}\``, formatActions(actions), rule]),
   );
   const table =
-    rows.length === 0 ? [] : [tableRow(['change', 'subject', 'actions', 'rule']), '|-|-|-|-|', ...rows, ''];
+    rows.length === 0
+      ? []
+      : [markdownRow(['change', 'subject', 'actions', 'rule']), '|-|-|-|-|', ...rows, ''];
   const about = aboutOf(plan);
   const refusals = refusalsOf(plan);
   return [
     `### ${headOf(plan)}`,
     '',
-    ...about.map(listItem),
+    ...about.map(markdownItem),
     ...(about.length === 0 ? [] : ['']),
     ...table,
-    ...refusals.map((refusal) => listItem(`**refused:** ${refusal}`)),
+    ...refusals.map((refusal) => markdownItem(`**refused:** ${refusal}`)),
     ...(refusals.length === 0 ? [] : ['']),
-    ...(plan.warnings ?? []).map((warning) => listItem(`**warning:** ${warning}`)),
+    ...(plan.warnings ?? []).map((warning) => markdownItem(`**warning:** ${warning}`)),
     ...(plan.warnings === undefined ? [] : ['']),
     ...(diffs === 'none' ? [] : markdownOfDiffs(plan)),
   ];
@@ -158,12 +161,4 @@ function fenceFor(lines: readonly string[]): string {
     ...lines.flatMap((line) => line.match(/`+/g) ?? []).map(({ length }) => length),
   );
   return '`'.repeat(Math.max(3, longest + 1));
-}
-
-const listItem = (text: string): string => `- ${inline(text)}`;
-const tableRow = (cells: readonly string[]): string => `| ${cells.map(inline).join(' | ')} |`;
-
-/** Escapes text of objects, which must not end a cell or a line of a table. */
-function inline(text: string): string {
-  return visible(text.replace(/\r?\n/g, ' ')).replaceAll('|', '\\|');
 }

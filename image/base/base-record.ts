@@ -1,18 +1,21 @@
 import type { Digest } from '../../api/references.ts';
-import { type Artifact, artifactManifest, pushEmptyConfig } from '../artifact.ts';
-import { digestOf } from '../digest.ts';
+import { type Artifact, artifactManifest, pushContents, pushEmptyConfig } from '../artifact.ts';
+import { type Descriptor, digestOf } from '../digest.ts';
 import { parseManifest } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import { manifestAt } from '../referrers.ts';
 import { OCI_MANIFEST } from '../registry/manifest-type.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import { ContentError, RegistryError } from '../registry/registry-error.ts';
+import { formatBaseFacts, withBaseFacts } from './base-facts.ts';
 import { type BaseTree, formatBaseTree, parseBaseTree } from './base-tree.ts';
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;
 
 /** Another form of record has another type: an older one is made again. */
 const RECORD_TYPE = 'application/vnd.shale.base-tree.v1+gzip';
+/** What files say, in a blob of its own: who knows only of the tree reads the record all the same. */
+const FACTS_TYPE = 'application/vnd.shale.base-facts.v1+gzip';
 /** Bytes of a record; that of a base with a million paths has some ten. */
 const MAX_RECORD_BYTES = 256 * 1024 * 1024;
 
@@ -33,7 +36,7 @@ export async function pushBaseRecord(
   const { registry, repository } = at;
   const { artifact, bytes } = recordDocuments(chainId, tree);
   await pushEmptyConfig(client, at, signal);
-  await client.putBlob(at, artifact.content, signal);
+  await pushContents(client, at, artifact, signal);
   const tag = `base-${chainId.slice('sha256:'.length, 'sha256:'.length + 32)}`;
   return client.putManifest({ registry, repository, tag }, { mediaType: OCI_MANIFEST, bytes }, signal);
 }
@@ -51,6 +54,7 @@ function recordDocuments(chainId: Digest, tree: BaseTree) {
   const artifact: Artifact = {
     artifactType: RECORD_TYPE,
     content: formatBaseTree(tree),
+    ...(tree.hasFacts ? { more: [{ mediaType: FACTS_TYPE, content: formatBaseFacts(tree) }] } : {}),
     annotations: { 'org.opencontainers.image.title': `directories, links and accounts of ${chainId}` },
   };
   return { artifact, bytes: artifactManifest(undefined, artifact) };
@@ -71,17 +75,31 @@ export async function readBaseRecord(
   const where = formatReference(reference);
   const raw = await manifestAt(client, reference, signal);
   const parsed = raw === undefined ? undefined : parseManifest(raw.bytes, where);
-  const layer = parsed?.kind === 'image' ? parsed.manifest.layers[0] : undefined;
+  const [layer, second] = parsed?.kind === 'image' ? parsed.manifest.layers : [];
   if (layer === undefined || layer.mediaType !== RECORD_TYPE) return undefined;
-  if (layer.size > MAX_RECORD_BYTES) {
-    throw new ContentError(`${where}: has ${layer.size} bytes, more than the limit of ${MAX_RECORD_BYTES}`);
-  }
   try {
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of client.readBlob(reference, layer, signal)) chunks.push(chunk);
-    return parseBaseTree(Buffer.concat(chunks), where);
+    const tree = parseBaseTree(await readRecordBlob(client, reference, layer, signal), where);
+    if (second?.mediaType !== FACTS_TYPE) return tree;
+    return withBaseFacts(tree, await readRecordBlob(client, reference, second, signal), where);
   } catch (error) {
     if (error instanceof RegistryError && error.status === 404) return undefined;
     throw error;
   }
+}
+
+/** @throws RegistryError; ContentError for more bytes than a record has, or others than the digest names. */
+async function readRecordBlob(
+  client: RegistryClient,
+  reference: Reference,
+  blob: Descriptor,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  if (blob.size > MAX_RECORD_BYTES) {
+    throw new ContentError(
+      `${formatReference(reference)}: has ${blob.size} bytes, more than the limit of ${MAX_RECORD_BYTES}`,
+    );
+  }
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of client.readBlob(reference, blob, signal)) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }

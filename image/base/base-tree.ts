@@ -1,4 +1,5 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
+import type { FileFacts } from '../contents/file-facts.ts';
 import type { Xattrs } from '../layer/entry.ts';
 import { ContentError } from '../registry/registry-error.ts';
 import { accountsIn } from './accounts.ts';
@@ -30,6 +31,8 @@ export interface BaseFile {
   readonly layer: LayerMark;
   /** Of a file that may list accounts. */
   readonly text?: string;
+  /** Of a file whose content is read for people. */
+  readonly facts?: FileFacts;
 }
 
 /** Stands for one layer while it is folded. */
@@ -63,17 +66,21 @@ export function namesAccounts(path: string): boolean {
 }
 
 /**
- * What the layers of an image make together: every directory and link, the names of files, and the accounts that the
- * image itself knows. Contents of files are not in it, so its size follows the number of paths.
+ * What the layers of an image make together: every directory and link, the names of files, the accounts that the image
+ * itself knows, and the facts of a few files. Contents of files are not in it, so its size follows the number of paths.
  */
 export class BaseTree {
   readonly root: BaseDirectory;
   readonly users: ReadonlyMap<string, number>;
   readonly groups: ReadonlyMap<string, number>;
 
+  /** Whether its files have their facts: there are records from before facts were kept. */
+  readonly hasFacts: boolean;
+
   /** @param root is not changed any more. */
-  constructor(root: BaseDirectory) {
+  constructor(root: BaseDirectory, hasFacts = true) {
     this.root = root;
+    this.hasFacts = hasFacts;
     const textAt = (path: string) => {
       const node = nodeAt(root, path);
       return node?.kind === 'file' ? (node.text ?? '') : '';
@@ -165,7 +172,7 @@ export function parseBaseTree(bytes: Uint8Array, where: string): BaseTree {
     const packed: unknown = JSON.parse(gunzipSync(bytes, { maxOutputLength: MAX_BYTES }).toString('utf8'));
     const root = unpack(packed);
     if (root.kind !== 'directory') throw new TypeError('its root is no directory');
-    return new BaseTree(root);
+    return new BaseTree(root, false);
   } catch (cause) {
     throw new ContentError(`${where}: is no record of a base image`, { cause });
   }

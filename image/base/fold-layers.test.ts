@@ -1,53 +1,15 @@
-import { buffer } from 'node:stream/consumers';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { type Header, pack } from 'tar-stream';
 import { describe, expect, test } from 'vitest';
-import { digestOf } from '../digest.ts';
-import { readLayer } from '../layer/read-layer.ts';
-import { type BaseTree, formatBaseTree, parseBaseTree } from './base-tree.ts';
-import { LayerFold } from './fold-layers.ts';
-
-type Headers = Partial<Header> & Pick<Header, 'name'>;
-type Entry = readonly [Headers, string?];
-const live = new AbortController().signal;
-
-const directory = (name: string, mode = 0o755, uid = 0): Entry => [
-  { name, type: 'directory', mode, uid, gid: uid },
-];
-const link = (name: string, linkname: string): Entry => [{ name, type: 'symlink', linkname }];
-const hard = (name: string, linkname: string): Entry => [{ name, type: 'link', linkname }];
-const file = (name: string, text = ''): Entry => [{ name }, text];
-
-async function tar(entries: readonly Entry[]): Promise<Buffer> {
-  const archive = pack();
-  for (const [header, content] of entries) archive.entry(header, content ?? '');
-  archive.finalize();
-  return buffer(archive);
-}
-
-async function* inChunks(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < bytes.length; at += 1000) yield bytes.subarray(at, at + 1000);
-}
-
-interface Compression {
-  readonly suffix: string;
-  readonly compress: (bytes: Uint8Array) => Uint8Array;
-}
-const PLAIN: Compression = { suffix: '', compress: (bytes) => bytes };
-
-async function fold(
-  layers: readonly (readonly Entry[])[],
-  { below, compression = PLAIN }: { below?: BaseTree; compression?: Compression } = {},
-): Promise<BaseTree> {
-  const folding = new LayerFold(below);
-  for (const entries of layers) {
-    const bytes = await tar(entries);
-    const mediaType = `application/vnd.oci.image.layer.v1.tar${compression.suffix}`;
-    const layer = { mediaType, diffId: digestOf(bytes) };
-    await folding.add(readLayer(inChunks(compression.compress(bytes)), layer, live, { special: 'as files' }));
-  }
-  return folding.finish();
-}
+import {
+  type Compression,
+  directory,
+  file,
+  fold,
+  hard,
+  link,
+  PLAIN,
+} from '../../test/fixtures/folded-layers.ts';
+import { formatBaseTree, parseBaseTree } from './base-tree.ts';
 
 describe('a tree of layers', () => {
   test.each<Compression>([

@@ -1,3 +1,5 @@
+import type { FileFacts } from '../contents/file-facts.ts';
+import { factsOf, type KnownFile, knownFiles } from '../contents/known-files.ts';
 import type { LayerItem } from '../layer/entry.ts';
 import { looksLikeAccounts, MAX_ACCOUNTS_BYTES } from './accounts.ts';
 import {
@@ -23,12 +25,23 @@ const OSTREE_OBJECTS = [
 ] as const;
 
 /**
+ * Packages and files whose facts are kept of one image. Small layers can hold very many, and each takes some hundred
+ * bytes of memory.
+ */
+const MOST_FACTS = 200_000;
+/** Bytes of one image that are kept until their facts are read: several databases, one over the other. */
+const MOST_FACT_BYTES = 512 * 1024 * 1024;
+
+/**
  * Folds the layers of an image, lowest first, into one tree (OCI image-spec, layer.md "Applying Changesets"): an entry
  * replaces what is there unless both are directories, whose attributes it sets; whiteouts and opaque directories take
  * away what lower layers have.
  */
 export class LayerFold {
   readonly #root: BaseDirectory;
+  readonly #hasFacts: boolean;
+  #facts = 0;
+  #factBytes = 0;
   #layer: LayerMark = Symbol('below');
   /** Files of one layer without a text are one value. */
   #file: BaseFile = { kind: 'file', layer: this.#layer };
@@ -36,6 +49,7 @@ export class LayerFold {
   /** @param below what lower layers have made; it is not changed. */
   constructor(below?: BaseTree) {
     this.#root = below === undefined ? impliedDirectory(this.#layer) : copyOfTree(below.root);
+    this.#hasFacts = below?.hasFacts ?? true;
   }
 
   /** @throws what reading the items throws; then nothing of the fold is of use. */
@@ -49,7 +63,7 @@ export class LayerFold {
   finish(): BaseTree {
     for (const way of OSTREE_OBJECTS) this.#forget(way);
     useUsrEtc(this.#root);
-    return new BaseTree(this.#root);
+    return new BaseTree(this.#root, this.#hasFacts);
   }
 
   async #take(item: LayerItem): Promise<void> {
@@ -93,9 +107,30 @@ export class LayerFold {
   }
 
   async #fileOf(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<BaseFile> {
-    if (!namesAccounts(path) && !OSTREE_OBJECT.test(path)) return this.#file;
-    const text = await accountsText(content);
-    return text === undefined ? this.#file : { ...this.#file, text };
+    const isObject = OSTREE_OBJECT.test(path);
+    const known = isObject ? knownFiles : knownFiles.filter((each) => each.isAt(path));
+    const mayListAccounts = isObject || namesAccounts(path);
+    if (known.length === 0 && !mayListAccounts) return this.#file;
+    let kind: KnownFile | undefined;
+    const bytes = await keptContent(content, (head) => {
+      if (mayListAccounts && looksLikeAccounts(textOf(head))) return MAX_ACCOUNTS_BYTES;
+      kind = known.find((each) => each.begins(head));
+      return kind === undefined ? 0 : Math.min(kind.most, MOST_FACT_BYTES - this.#factBytes);
+    });
+    if (kind !== undefined) return { ...this.#file, facts: this.#factsOf(kind, bytes) };
+    return bytes === undefined ? this.#file : { ...this.#file, text: textOf(bytes) };
+  }
+
+  #factsOf(kind: KnownFile, bytes: Uint8Array | undefined): FileFacts {
+    if (bytes === undefined) {
+      const why = `has more than ${Math.min(kind.most, MOST_FACT_BYTES - this.#factBytes)} bytes, and is not read`;
+      return { kind: 'unreadable', why };
+    }
+    this.#factBytes += bytes.length;
+    const facts = factsOf(kind, bytes);
+    this.#facts += facts.kind === 'packages' ? facts.packages.length : 1;
+    if (this.#facts <= MOST_FACTS) return facts;
+    return { kind: 'unreadable', why: `is left out: the image has more than ${MOST_FACTS} packages` };
   }
 
   /**
@@ -171,23 +206,35 @@ export class LayerFold {
   }
 }
 
-async function accountsText(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<string | undefined> {
-  const chunks: Uint8Array[] = [];
+/** Bytes that decide what a file is: a licence stands before the first line of many settings. */
+const HEAD_BYTES = 4096;
+
+/**
+ * @param mostFor is given the beginning of a file, the same however it arrives, and says how many bytes are kept of it.
+ * @returns the content; undefined where it is not to be kept or has more bytes.
+ */
+async function keptContent(
+  content: Uint8Array | AsyncIterable<Uint8Array>,
+  mostFor: (head: Uint8Array) => number,
+): Promise<Uint8Array | undefined> {
+  let chunks: Uint8Array[] = [];
   let size = 0;
+  let most: number | undefined;
   for await (const chunk of content instanceof Uint8Array ? [content] : content) {
     // The rest is read and left: the layer goes on behind it.
-    if (size > MAX_ACCOUNTS_BYTES || (size === 0 && !looksLikeAccounts(textOf([chunk])))) {
-      size = Number.POSITIVE_INFINITY;
-      continue;
-    }
+    if (most !== undefined && size > most) continue;
     size += chunk.length;
     chunks.push(chunk);
+    if (most === undefined && size >= HEAD_BYTES)
+      most = mostFor(Buffer.concat(chunks).subarray(0, HEAD_BYTES));
+    if (most !== undefined && size > most) chunks = [];
   }
-  return size > MAX_ACCOUNTS_BYTES ? undefined : textOf(chunks);
+  most ??= mostFor(Buffer.concat(chunks));
+  return most === 0 || size > most ? undefined : Buffer.concat(chunks);
 }
 
-function textOf(chunks: readonly Uint8Array[]): string {
-  return Buffer.concat(chunks).toString('utf8');
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('utf8');
 }
 
 /**

@@ -1,0 +1,113 @@
+import type { PACKAGE_CHANGES, PackageChange } from '../../image/contents/package-changes.ts';
+import { sentenceTable, wrapped } from '../command-line/fitted-text.ts';
+import { markdownItem, markdownRow } from '../command-line/markdown.ts';
+import { textTable } from '../command-line/output.ts';
+import type { ImageDiff } from './image-diff.ts';
+
+/** What changes apart from packages: what happens to it, its kind, its name, and what it was and will be. */
+type Row = readonly [change: string, kind: string, name: string];
+
+/**
+ * @param columns of the terminal; undefined: not a terminal.
+ * @returns the output of `shale image diff` as text.
+ */
+export function imageDiffText(diff: ImageDiff, columns: number | undefined): string {
+  const blocks = [
+    wrapped(diff.summary, '  ', columns),
+    packageTable(diff, columns),
+    otherTable(diff, columns),
+    diff.unknown.flatMap((why) => wrapped(`not compared: ${why}`, '  ', columns)),
+  ].filter(({ length }) => length > 0);
+  return blocks.map((lines) => lines.join('\n')).join('\n\n');
+}
+
+function packageTable({ packages = [] }: ImageDiff, columns: number | undefined): readonly string[] {
+  if (packages.length === 0) return [];
+  return sentenceTable(['CHANGE', 'PACKAGE', 'VERSION'], packageRows(packages), columns);
+}
+
+function otherTable(diff: ImageDiff, columns: number | undefined): readonly string[] {
+  const rows = otherRows(diff);
+  if (rows.length === 0) return [];
+  const head = ['CHANGE', 'WHAT', 'NAME'];
+  return columns === undefined ? textTable(head, rows) : sentenceTable(head, rows, columns);
+}
+
+/** What goes and what goes back to an older version is rarer than an upgrade, and comes first. */
+const ORDER = [
+  'removed',
+  'downgraded',
+  'changed',
+  'added',
+  'upgraded',
+] as const satisfies (typeof PACKAGE_CHANGES)[number][];
+
+function packageRows(packages: readonly PackageChange[]): readonly (readonly [string, string, string])[] {
+  const names = Map.groupBy(packages, ({ name }) => name);
+  return ORDER.flatMap((change) => packages.filter((each) => each.change === change)).map(
+    ({ change, name, architecture, from, to }) => [
+      change,
+      // Of several architectures, or several versions of one.
+      (names.get(name)?.length ?? 0) > 1 && architecture !== '' ? `${name}:${architecture}` : name,
+      [from, to].filter((version) => version !== undefined).join(' -> '),
+    ],
+  );
+}
+
+function otherRows(diff: ImageDiff): readonly Row[] {
+  const rows = (change: string, kind: string, names: readonly string[]) =>
+    names.map((name): Row => [change, kind, name]);
+  const both = (kind: string, { added, removed }: ImageDiff['kernels']) => [
+    ...rows('removed', kind, removed),
+    ...rows('added', kind, added),
+  ];
+  const { units, files = [] } = diff;
+  return [
+    ...both('kernel', diff.kernels),
+    ...both('kernel argument', diff.kernelArguments),
+    ...rows('removed', 'unit', units.removed),
+    ...rows('disabled', 'unit', units.disabled),
+    ...rows('masked', 'unit', units.masked),
+    ...rows('unmasked', 'unit', units.unmasked),
+    ...rows('enabled', 'unit', units.enabled),
+    ...both('preset', diff.presets),
+    ...accountRows('user', diff.users),
+    ...accountRows('group', diff.groups),
+    ...files.map(({ change, kind, subject }): Row => [change, `config's ${kind}`, subject]),
+  ];
+}
+
+function accountRows(kind: string, accounts: ImageDiff['users']): readonly Row[] {
+  return accounts.map(({ name, from, to }) => {
+    if (from === undefined) return ['added', kind, `${name} (${to})`];
+    if (to === undefined) return ['removed', kind, `${name} (${from})`];
+    return ['changed', kind, `${name} (${from} -> ${to}): its files keep the owner ${from}`];
+  });
+}
+
+/** @returns the output of `shale image diff` as Markdown, for a comment on a pull request. */
+export function imageDiffMarkdown(diff: ImageDiff): string {
+  const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
+    rows.length === 0
+      ? []
+      : ['', markdownRow(head), `|${'-|'.repeat(head.length)}`, ...rows.map(markdownRow)];
+  const packages = packageRows(diff.packages ?? []);
+  const folded =
+    packages.length === 0
+      ? []
+      : [
+          '',
+          '<details><summary>packages</summary>',
+          ...table(['change', 'package', 'version'], packages),
+          '',
+          '</details>',
+        ];
+  return [
+    `### ${diff.from.image} -> ${diff.to.image}`,
+    '',
+    markdownItem(diff.summary),
+    ...diff.unknown.map((why) => markdownItem(`**not compared:** ${why}`)),
+    ...table(['change', 'what', 'name'], otherRows(diff)),
+    ...folded,
+  ].join('\n');
+}

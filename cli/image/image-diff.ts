@@ -1,0 +1,107 @@
+import { imageLabels } from '../../api/names.ts';
+import { type ContentsDiff, diffContents, isDifferent } from '../../image/contents/diff-contents.ts';
+import { summaryOf } from '../../image/contents/summary.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { type ChangeDiff, diffConfigs } from '../../machineconfig/text-diff.ts';
+import { readImageMake } from './image-make.ts';
+import type { ReadImage } from './read-contents.ts';
+
+/** One of two images that are compared. */
+interface SideView {
+  readonly image: string;
+  readonly digest: string;
+  readonly platform: string;
+  /** os-release(5): ID, NAME, PRETTY_NAME and VERSION_ID. */
+  readonly os: Readonly<Record<string, string>>;
+  /** The number of its packages; null where they are not known. */
+  readonly packages: number | null;
+  readonly kernels: readonly string[];
+}
+
+/** What is different between two images, for text, Markdown and JSON. */
+export interface ImageDiff extends ContentsDiff {
+  readonly from: SideView;
+  readonly to: SideView;
+  readonly summary: string;
+  /** The images have different base images, and a change from one to the other reboots a node. */
+  readonly baseChanges: boolean;
+  /** What the rendered configs in two images of Shale differ in; absent unless both are images of Shale. */
+  readonly files?: readonly Pick<ChangeDiff, 'kind' | 'subject' | 'change'>[];
+}
+
+/**
+ * Compares two images by what is in them.
+ *
+ * @throws RegistryError, ContentError, LayerError; CommandError for a rendered config that can't be read.
+ */
+export async function diffImages(
+  client: RegistryClient,
+  [before, after]: readonly [ReadImage, ReadImage],
+  signal: AbortSignal,
+): Promise<ImageDiff> {
+  const names = { from: before.name, to: after.name };
+  const contents = diffContents(before.contents, after.contents, names);
+  const baseChanges = baseOf(before) !== baseOf(after);
+  const files =
+    isOfShale(before) && isOfShale(after) ? await configChanges(client, [before, after], signal) : undefined;
+  return {
+    from: sideView(before),
+    to: sideView(after),
+    summary: summaryOf(contents, baseChanges),
+    baseChanges,
+    ...contents,
+    ...(files === undefined ? {} : { files }),
+  };
+}
+
+/** @returns whether two images are known to differ in anything that is compared. */
+export function hasChanges(diff: ImageDiff): boolean {
+  return isDifferent(diff) || (diff.files ?? []).length > 0;
+}
+
+function labelOf({ description }: ReadImage, label: string): string | undefined {
+  return description.config.config?.Labels?.[label];
+}
+
+function isOfShale(image: ReadImage): boolean {
+  return labelOf(image, imageLabels.renderedConfig) !== undefined;
+}
+
+/** @returns the digest of the base image; an image that Shale didn't build is one itself. */
+function baseOf(image: ReadImage): string {
+  return labelOf(image, imageLabels.baseImage)?.split('@')[1] ?? image.description.digest;
+}
+
+function sideView({ name, description, contents }: ReadImage): SideView {
+  const { os, architecture, variant } = description.config;
+  const { databases, unreadable } = contents;
+  const isKnown = databases.length > 0 && unreadable.every(({ isDatabase }) => !isDatabase);
+  return {
+    image: name,
+    digest: description.digest,
+    platform: [os, architecture, variant].filter((part) => part !== undefined).join('/'),
+    os: contents.os,
+    packages: isKnown ? databases.reduce((sum, { packages }) => sum + packages.length, 0) : null,
+    kernels: contents.kernels,
+  };
+}
+
+async function configChanges(
+  client: RegistryClient,
+  images: readonly [ReadImage, ReadImage],
+  signal: AbortSignal,
+): Promise<ImageDiff['files']> {
+  const configs = await Promise.all(
+    images.map(async (image) =>
+      parseNodeConfig((await readImageMake(client, image.reference, image, signal)).config),
+    ),
+  );
+  const [before, after] = configs;
+  if (before?.ok !== true || after?.ok !== true) return undefined;
+  return diffConfigs(before.config, after.config).map(({ kind, subject, change }) => ({
+    kind,
+    subject,
+    change,
+  }));
+}

@@ -1,0 +1,85 @@
+import type { PackageDatabase } from './image-contents.ts';
+import { compareVersions } from './order/compare-versions.ts';
+import type { Package, PackageFormat } from './package.ts';
+
+export const PACKAGE_CHANGES = ['added', 'removed', 'upgraded', 'downgraded', 'changed'] as const;
+
+/**
+ * What becomes of a package. `changed`: neither version comes before the other, or only the architecture is another.
+ * Packages that may be installed in several versions, as RPM's kernels, are added and removed.
+ */
+export interface PackageChange {
+  readonly change: (typeof PACKAGE_CHANGES)[number];
+  readonly name: string;
+  readonly format: PackageFormat;
+  readonly architecture: string;
+  /** Versions; absent for one that is added. */
+  readonly from?: string;
+  /** Absent for one that is removed. */
+  readonly to?: string;
+}
+
+/** @returns what changes, by name; packages that stay as they are aren't in it. */
+export function packageChanges(
+  before: readonly PackageDatabase[],
+  after: readonly PackageDatabase[],
+): readonly PackageChange[] {
+  const [was, will] = [byName(before), byName(after)];
+  const keys = [...new Set([...was.keys(), ...will.keys()])].sort();
+  return keys
+    .flatMap((key) => {
+      const [format, name] = key.split('\0') as [PackageFormat, string];
+      return changesOf({ format, name }, was.get(key) ?? [], will.get(key) ?? []);
+    })
+    .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}
+
+function byName(databases: readonly PackageDatabase[]): ReadonlyMap<string, readonly Package[]> {
+  const all = databases.flatMap(({ format, packages }) => packages.map((each) => ({ format, each })));
+  const grouped = Map.groupBy(all, ({ format, each }) => `${format}\0${each.name}`);
+  return new Map([...grouped].map(([key, group]) => [key, group.map(({ each }) => each)]));
+}
+
+/** Of one name: what is on both sides cancels out, then one and one of an architecture are a pair. */
+function changesOf(
+  subject: Pick<PackageChange, 'format' | 'name'>,
+  before: readonly Package[],
+  after: readonly Package[],
+): readonly PackageChange[] {
+  const gone = without(before, after);
+  const come = without(after, before);
+  const architectures = [...new Set([...gone, ...come].map(({ architecture }) => architecture))].sort();
+  const [left, right] = [gone[0], come[0]];
+  // As when a package is no longer the same for all architectures.
+  if (gone.length === 1 && come.length === 1 && left !== undefined && right !== undefined) {
+    return [paired(subject, left, right)];
+  }
+  return architectures.flatMap((architecture) => {
+    const of = (list: readonly Package[]) => list.filter((each) => each.architecture === architecture);
+    const [from, to] = [of(gone), of(come)];
+    const [one, two] = [from[0], to[0]];
+    if (from.length === 1 && to.length === 1 && one !== undefined && two !== undefined) {
+      return [paired(subject, one, two)];
+    }
+    return [
+      ...from.map(({ version }) => ({ ...subject, change: 'removed' as const, architecture, from: version })),
+      ...to.map(({ version }) => ({ ...subject, change: 'added' as const, architecture, to: version })),
+    ];
+  });
+}
+
+function without(list: readonly Package[], others: readonly Package[]): readonly Package[] {
+  const key = ({ version, architecture }: Package) => `${version}\0${architecture}`;
+  const known = new Set(others.map(key));
+  return list.filter((each) => !known.has(key(each)));
+}
+
+function paired(
+  subject: Pick<PackageChange, 'format' | 'name'>,
+  { version: from }: Package,
+  { version: to, architecture }: Package,
+): PackageChange {
+  const order = compareVersions(subject.format, from, to);
+  const change = order < 0 ? 'upgraded' : order > 0 ? 'downgraded' : 'changed';
+  return { ...subject, change, architecture, from, to };
+}

@@ -1,0 +1,46 @@
+import { entriesAt, type TreeNode } from './file-tree.ts';
+
+/** systemd's units in an image; names in order. */
+export interface Units {
+  /** All that have a file, or a link that is not a mask. */
+  readonly present: readonly string[];
+  /** Those that another unit wants, requires or upholds by a link: what `systemctl enable` makes, and what vendors ship. */
+  readonly enabled: readonly string[];
+  /** Those that can't start. */
+  readonly masked: readonly string[];
+}
+
+/** The later one outranks the earlier one (systemd.unit(5), "System Unit Search Path"). */
+const PLACES = ['/usr/lib/systemd/system', '/etc/systemd/system'];
+const UNIT = /^[^/]+\.(service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$/;
+const DEPENDENCIES = /\.(wants|requires|upholds)$/;
+
+type Root = Extract<TreeNode, { readonly kind: 'directory' }>;
+
+/** @returns the units that a tree has. */
+export function unitsIn(root: Root): Units {
+  const units = new Map<string, 'present' | 'masked'>();
+  for (const place of PLACES) {
+    for (const [name, node] of entriesAt(root, place)) {
+      if (UNIT.test(name)) units.set(name, isMask(node) ? 'masked' : 'present');
+    }
+  }
+  const those = (state: 'present' | 'masked') =>
+    [...units]
+      .filter(([, is]) => is === state)
+      .map(([name]) => name)
+      .sort();
+  const enabled = new Set(PLACES.flatMap((place) => enabledIn(root, place)));
+  return { present: those('present'), enabled: [...enabled].sort(), masked: those('masked') };
+}
+
+function enabledIn(root: Root, place: string): readonly string[] {
+  return entriesAt(root, place)
+    .filter(([name]) => DEPENDENCIES.test(name))
+    .flatMap(([name]) => entriesAt(root, `${place}/${name}`))
+    .flatMap(([wanted, link]) => (UNIT.test(wanted) && !isMask(link) ? [wanted] : []));
+}
+
+function isMask(node: TreeNode): boolean {
+  return node.kind === 'link' && node.target === '/dev/null';
+}
