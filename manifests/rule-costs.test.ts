@@ -35,8 +35,10 @@ function hasRules(schema: Schema): boolean {
 test.each(crdDefinitions.map((definition) => [definition.kind.kind, definition] as const))(
   'lists of a %s whose values have rules are limited',
   (_kind, definition) => {
-    const { versions } = crdOf(definition).spec;
-    const found = versions.flatMap(({ schema }) => unlimited(schema.openAPIV3Schema as Schema, ''));
+    const versions = crdOf(definition).spec.versions as readonly {
+      readonly schema: { readonly openAPIV3Schema: Schema };
+    }[];
+    const found = versions.flatMap(({ schema }) => unlimited(schema.openAPIV3Schema, ''));
     expect(found).toEqual([]);
   },
 );

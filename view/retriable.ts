@@ -1,5 +1,4 @@
 import { isRetryOf, parseRetry } from '../api/annotation-requests.ts';
-import { differingIn } from '../api/drift-message.ts';
 import type { FailureReason, MachineConfigNode, UpdateRecord } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
 import { failureAtTarget, isAtTarget } from '../rollout/pools/progress.ts';
@@ -39,7 +38,7 @@ export function adviceOn(node: MachineConfigNode): string | undefined {
   const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
   if (degraded?.status !== 'True') return undefined;
   const isDrift = degraded.reason === ('ConfigDrift' satisfies FailureReason);
-  const isAbout = isAtTarget(spec, status) || isDrift || differingIn(degraded.message) !== undefined;
+  const isAbout = isAtTarget(spec, status) || isDrift || (status?.changedByHand?.count ?? 0) > 0;
   if (isAbout) return undefined;
   const retry =
     retriableOn(node).kind === 'failed' ? `fix the node and run shale retry ${metadata.name}, ` : '';
