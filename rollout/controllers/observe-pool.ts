@@ -28,7 +28,7 @@ import { fleetLockId } from '../gates/fleet-lock-id.ts';
 import type { FleetLockSlots } from '../gates/fleet-lock-slots.ts';
 import type { MonitoringLookups } from '../gates/monitoring-lookup.ts';
 import { mayVote, quorumAmong } from '../gates/quorum.ts';
-import { VotingPods } from '../gates/quorum-pods.ts';
+import { listPods } from '../gates/quorum-pods.ts';
 import { inParallel } from '../in-parallel.ts';
 import type { MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
@@ -105,7 +105,6 @@ export interface PoolObserverParts {
 /** Observes a pool: its target, its settings, and those of its nodes that something may have to be done about. */
 export class PoolObserver {
   readonly #parts: PoolObserverParts;
-  readonly #votingPods: VotingPods;
   #compared: { readonly key: string; readonly configs: ComparedConfigs } = {
     key: '',
     configs: new WeakMap(),
@@ -113,7 +112,6 @@ export class PoolObserver {
 
   constructor(parts: PoolObserverParts) {
     this.#parts = parts;
-    this.#votingPods = new VotingPods(parts.client, parts.now);
   }
 
   /** @throws ApiError when Machines or NodeMaintenances can't be read. */
@@ -325,7 +323,7 @@ export class PoolObserver {
       return node !== undefined && of !== undefined && (isNamed || mayVote(node)) && awaitsGrant(of);
     });
     if (!matters) return undefined;
-    const pods = await this.#votingPods.list(quorumPods, signal);
+    const pods = await listPods(this.#parts.client, quorumPods, signal);
     const machineConfigNode = (name: string) => machineConfigNodes.get(name);
     return quorumAmong({ nodes: nodes.list(), pods, machineConfigNode });
   }
