@@ -105,6 +105,41 @@ it('looks again in time to renew its leases, and not at all when nothing is unde
   expect(wait([observed('a', { lease: { by: 'us' } })])).toBe(100_000);
 });
 
+it.each<[string, Partial<ObservedNode>, number | undefined]>([
+  ['whose Machine is being deleted', { machineDeleting: true }, 30_000],
+  ['in maintenance', { inMaintenance: true }, 30_000],
+  ['whose lease another holds, and may let run out', { lease: { by: 'other', holder: 'nhc' } }, 30_000],
+  [
+    'flagged until a time',
+    {
+      node: aNode('a', {
+        metadata: {
+          name: 'a',
+          annotations: { [annotations.plannedMaintenance]: '{"until":"2999-01-01T00:00:00Z"}' },
+        },
+      }),
+    },
+    30_000,
+  ],
+  [
+    'that is cordoned, whose end is an event',
+    { node: aNode('a', { spec: { unschedulable: true } }) },
+    undefined,
+  ],
+])(
+  'looks again at a node %s, though it runs its target: nothing may tell that it is given back',
+  (_, more, wait) => {
+    const target = 'rendered-worker-2';
+    const machineConfigNode = aMachineConfigNode(
+      'a',
+      { configVersion: { desired: target } },
+      { configVersion: { current: target, desired: target }, conditions: [condition('Updated')] },
+    );
+    const decision = decide([observed('a', { machineConfigNode, ...more })]);
+    expect(lookAgainAfter(decision, someSettings(), defaultRolloutOptions)).toBe(wait);
+  },
+);
+
 describe('outside of the maintenance windows', () => {
   // The windows below are asked at the epoch, a Thursday, 0:00 in UTC.
   const later = readWindows([{ schedule: '20 0 * * *', duration: '1h' }]);

@@ -256,7 +256,9 @@ export function lookAgainAfter(
   const waits: number[] = [];
   // A third of the lease's duration: two renewals may fail before it expires.
   if (decision.states.some(isAtWork)) waits.push((options.leaseSeconds * 1000) / 3);
-  if (decision.skipped.length > 0 || decision.slotsTaken || decision.domainWaits.size > 0)
+  // Of a node that runs its target, too: until then its daemon is told to leave the disk alone.
+  const isHeld = decision.states.some(({ holders }) => diskHolder(holders) !== undefined);
+  if (isHeld || decision.skipped.length > 0 || decision.slotsTaken || decision.domainWaits.size > 0)
     waits.push(SKIPPED_RETRY);
   for (const node of decision.states) {
     const down = downSince(node, unhealthyAfter);
