@@ -17,6 +17,7 @@ import {
   withLeaseNamespace,
 } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes, noSuchPool } from './command-line/exit-codes.ts';
+import { inOneLine } from './command-line/fitted-text.ts';
 import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { managedNode, writeRequest } from './node-request.ts';
@@ -135,7 +136,7 @@ export function formatRetry(node: string, retriable: Retriable): string {
       const { config, message = 'no reason is reported' } = update;
       return isRequested
         ? `node ${node}: a retry of the update to ${config} is requested already`
-        : `node ${node}: requested a retry of the update to ${config}, which failed: ${message}`;
+        : `node ${node}: requested a retry of the update to ${config}, which failed: ${inOneLine(message)}`;
     }
   }
 }

@@ -12,6 +12,7 @@ import { type ChangeDiff, diffConfigs } from '../machineconfig/text-diff.ts';
 import { COSTS, type Cost, costOf, dearest, isAtLeast } from './cost.ts';
 import { domainRounds } from './domain-rounds.ts';
 import { type Estimate, estimate } from './estimate.ts';
+import { absentUnits } from './image/absent-units.ts';
 import type { PoolLookups, PoolTrees } from './image/base-lookup.ts';
 import { baseRemarks, unreadBase } from './image/base-remarks.ts';
 import { imageInputs } from './image/image-inputs.ts';
@@ -146,6 +147,7 @@ function predictPool(input: PlanInput, change: PoolRenderings): PoolPrediction {
     ...(image?.problems.map((problem) => `no image can be built: ${problem}`) ?? []),
     ...baseRemarks(was, will, asked),
     ...unreadBase(base),
+    ...(base?.kind === 'answer' ? absentUnits(decision.actions, [from, to], base.value) : []),
     ...clusterRemarks(after),
     ...(cluster === undefined
       ? [...hostLimits(will, change), ...newNodeLimits(change, input)]

@@ -1,4 +1,5 @@
 import { visibleLine } from '../../api/visible-text.ts';
+import { inLines } from './lines.ts';
 import { textTable } from './output.ts';
 
 /** Text that fits a width. Nothing is cut off: a word that is longer than a line is on a line of its own. */
@@ -66,20 +67,4 @@ export function sentenceTable(
       return inLines(`${line.padEnd(start)}${sentence}`, columns - 1, ' '.repeat(start), start);
     }),
   ];
-}
-
-/** @param from where the first line may be broken at the earliest. */
-function inLines(text: string, width: number, indent: string, from = indent.length): string[] {
-  const lines: string[] = [];
-  let rest = text;
-  let least = from;
-  while (rest.length > width) {
-    const before = rest.lastIndexOf(' ', width);
-    const at = before > least ? before : rest.indexOf(' ', least + 1);
-    if (at === -1) break;
-    lines.push(rest.slice(0, at).trimEnd());
-    rest = indent + rest.slice(at + 1);
-    least = indent.length;
-  }
-  return [...lines, rest];
 }

@@ -38,12 +38,16 @@ test('in a log the progress of a pool is a line of its own, printed when it chan
   expect(written).toEqual(['infra: 0/1 nodes\n', 'worker: 0/2 nodes\n', 'worker: 1/2 nodes\n']);
 });
 
-test('on a terminal the lines of the pools change in place, and are cut to it', () => {
-  const { written, progress } = progressOf({ isTTY: true, columns: 10, rows: 3 });
-  progress.show('infra: 0/1 nodes\nworker\nthird');
-  progress.show('infra: 0/1 nodes\nworker\nfourth');
+test('on a terminal the lines of the pools change in place, and are broken to fit it', () => {
+  const { written, progress } = progressOf({ isTTY: true, columns: 18, rows: 4 });
+  progress.show('infra: 0/1 nodes; worker-0: verifying\nworker\nthird');
+  progress.show('infra: 0/1 nodes; worker-0: verifying\nworker\nfourth');
   progress.show('worker');
   progress.end();
   progress.end();
-  expect(written).toEqual(['\r\u001b[Jinfra: 0/\nworker', '\r\u001b[1A\u001b[Jworker', '\r\u001b[J']);
+  expect(written).toEqual([
+    '\r\u001b[Jinfra: 0/1 nodes;\n  worker-0:\n  verifying',
+    '\r\u001b[2A\u001b[Jworker',
+    '\r\u001b[J',
+  ]);
 });

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Option } from 'commander';
 import { plural } from '../../api/plural.ts';
 import { visible, visibleLine } from '../../api/visible-text.ts';
+import { inLines } from './lines.ts';
 
 /**
  * The one place where text leaves for a terminal: text for people, JSON or YAML for programs. Much of it was written by
@@ -106,7 +107,7 @@ export function progressLines(output: ProgressOutput = process.stderr): Progress
   return {
     show(text) {
       const all = visible(text).split('\n');
-      const lines = onTerminal ? cut(all, output) : all;
+      const lines = onTerminal ? fitted(all, output) : all;
       if (isDeepStrictEqual(lines, shown)) return;
       if (onTerminal) draw(lines);
       else for (const line of lines) if (!shown.includes(line)) output.write(`${line}\n`);
@@ -119,12 +120,15 @@ export function progressLines(output: ProgressOutput = process.stderr): Progress
   };
 }
 
-/** Lines that scroll or wrap can't be redrawn. */
-function cut(
+/** Lines that scroll, or that the terminal breaks, can't be redrawn. */
+function fitted(
   lines: readonly string[],
   { columns = DEFAULT_COLUMNS, rows = DEFAULT_ROWS }: ProgressOutput,
 ): string[] {
-  return lines.slice(0, rows - 1).map((line) => line.slice(0, columns - 1));
+  return lines
+    .flatMap((line) => inLines(line, columns - 1, '  '))
+    .slice(0, rows - 1)
+    .map((line) => line.slice(0, columns - 1));
 }
 
 /** An area of a terminal that is redrawn in place. */

@@ -6,6 +6,7 @@ import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { type ProgressOutput, progressLines } from '../command-line/output.ts';
 import { type ClusterWatch, type Places, watchCluster } from './cluster-watch.ts';
 import type { Arrival } from './pool-arrival.ts';
+import { shortNames } from './short-names.ts';
 
 interface ArrivalWait {
   readonly client: ApiClient;
@@ -65,7 +66,7 @@ async function untilArrived(wait: ArrivalWait): Promise<void> {
       const now = performance.now();
       arrivedSince = arrival.kind === 'arrived' ? (arrivedSince ?? now) : undefined;
       if (arrivedSince !== undefined && now - arrivedSince >= holds) return;
-      line.show(formatArrival(arrival));
+      line.show(shown(formatArrival(arrival), output));
       stoppedSince = arrival.kind === 'stopped' ? (stoppedSince ?? now) : undefined;
       if (stoppedSince !== undefined && now - stoppedSince >= STOP_HOLDS_MS) {
         throw new CommandError(inOneLine(arrival));
@@ -80,6 +81,11 @@ async function untilArrived(wait: ArrivalWait): Promise<void> {
     line.end();
     await watch?.close();
   }
+}
+
+/** On a terminal names are as short as in `shale status`: the reason is behind them. */
+function shown(text: string, { isTTY = false }: ProgressOutput = process.stderr): string {
+  return isTTY ? shortNames([text])(text) : text;
 }
 
 function formatArrival(arrival: Arrival): string {

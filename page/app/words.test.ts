@@ -32,6 +32,12 @@ test.each([
   expect(formatLeft(deadline, Date.parse('2026-11-20T10:07:30Z'))).toBe(text);
 });
 
+test('a text of several lines is in one, with short hashes', () => {
+  expect(withShortHashes(`etcd is away\n 2 of 3\n${'0a'.repeat(16)}`)).toBe(
+    'etcd is away; 2 of 3; 0a0a0a0a0a…',
+  );
+});
+
 test('an image is its repository and the first digits of its digest', () => {
   expect(shortImage(`registry.example:5000/os/worker@sha256:${'a1'.repeat(32)}`)).toBe(
     'os/worker@a1a1a1a1a1a1',

@@ -118,9 +118,12 @@ export function formatLeft(deadline: string, now: number): string {
   return left > 0 ? `${duration(left)} left` : 'no time left';
 }
 
-/** @returns a text with each digest and hash cut to its first digits. */
+/** @returns a text in one line, with each digest and hash cut to its first digits. */
 export function withShortHashes(text: string): string {
-  return text.replaceAll(/\b([0-9a-f]{10})[0-9a-f]{14,}\b/g, '$1…');
+  return text
+    .trim()
+    .replaceAll(/\s*\n\s*/g, '; ')
+    .replaceAll(/\b([0-9a-f]{10})[0-9a-f]{14,}\b/g, '$1…');
 }
 
 /** @returns a short form of an image: repository and the first digits of the digest. */

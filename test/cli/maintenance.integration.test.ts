@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseRepair, parseRetry } from '../../api/annotation-requests.ts';
+import { parseReboot, parseRepair, parseRetry } from '../../api/annotation-requests.ts';
 import {
   ConfigMaps,
   type Lease,
@@ -351,4 +351,56 @@ describe('a retry', { timeout: patience(PROCESSES_MS) }, () => {
     expect(exitCode).toBe(1);
     expect(stderr).toContain('timed out after 1s: silent-1: waiting for its daemon');
   });
+});
+
+describe('a reboot', { timeout: patience(PROCESSES_MS) }, () => {
+  const requestOn = async (name: string) =>
+    (await cluster.client.get(MachineConfigNodes, name, { signal })).metadata.annotations?.[
+      annotations.reboot
+    ];
+
+  test.each<[string[], number, string]>([
+    [['nowhere'], 2, 'does not exist'],
+    [['mute-0'], 1, 'node mute-0: its daemon has not reported yet'],
+  ])('of %j is refused', async (names, exitCode, why) => {
+    await cluster.addNode(`mute-${exitCode - 1}`, 'worker', {}, {});
+    expect(await cluster.shale('reboot', ...names)).toMatchObject({
+      exitCode,
+      stderr: expect.stringContaining(why),
+    });
+  });
+
+  test('is requested of the boot that the node is in, with who wants it and why, and says what it waits for', async () => {
+    await cluster.addNode('rebooted', 'worker', {}, { bootID: 'boot-1' });
+    const flag = { [annotations.plannedMaintenance]: JSON.stringify({ by: 'ops', reason: 'new disk' }) };
+    await cluster.client.patch(
+      Nodes,
+      'rebooted',
+      { type: 'merge', body: { metadata: { annotations: flag } } },
+      { signal },
+    );
+    const run = await cluster.shale('reboot', 'rebooted', '--reason', 'new BIOS');
+    expect(run).toMatchObject({
+      exitCode: 0,
+      stdout: 'node rebooted: requested a reboot',
+      stderr: expect.stringContaining('node rebooted is skipped: flagged for maintenance by ops: new disk'),
+    });
+    expect(parseReboot((await requestOn('rebooted')) ?? '')).toMatchObject({
+      bootID: 'boot-1',
+      reason: 'new BIOS',
+      by: expect.stringMatching(/./),
+    });
+  });
+});
+
+test('a machine without a daemon is not powered off, and nothing is changed', async () => {
+  await cluster.addNode('silent', 'worker', {}, {});
+  expect(
+    await cluster.shale('maintenance', 'start', 'silent', '--reason', 'disk', '--power-off'),
+  ).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('node silent: its daemon has not reported yet'),
+  });
+  expect((await nodeOf('silent')).spec?.unschedulable).not.toBe(true);
+  expect(await leaseOf('silent')).toBeUndefined();
 });

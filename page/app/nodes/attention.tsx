@@ -46,7 +46,7 @@ export function Attention({ members, now }: { readonly members: readonly Member[
   );
 }
 
-/** What a failing check printed last, and until when it has to pass. */
+/** What a failing check printed, and until when it has to pass. */
 function CheckOutput({
   verification: { output = '', deadline } = { waitsFor: '' },
   now,
@@ -54,10 +54,9 @@ function CheckOutput({
   readonly verification: NodeRow['verification'];
   readonly now: number;
 }) {
-  const last = output.trimEnd().split('\n').at(-1) ?? '';
   return (
     <>
-      {last === '' ? '' : `: ${last}`}
+      {output.trim() === '' ? '' : `: ${withShortHashes(output)}`}
       {deadline === undefined ? null : <span class="quiet"> · {formatLeft(deadline, now)}</span>}
     </>
   );
