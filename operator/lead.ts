@@ -9,7 +9,7 @@ import { Notifier, notifying } from '../cluster/notifications.ts';
 import { endTogether } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { builderDeployment } from '../opt-in/builder-deployment.ts';
-import type { Signing } from '../opt-in/signing-keys.ts';
+import type { Signing } from '../opt-in/signing/signing-keys.ts';
 import { createCaches } from '../rollout/caches.ts';
 import { builderArguments } from './builder-flags.ts';
 import { fleetLockOf, monitoringOf, type OperatorFlags, receiverOf, rolloutOptions } from './flags.ts';

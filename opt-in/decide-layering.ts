@@ -10,7 +10,7 @@ import type { PoolRevision } from '../api/pool-revision.ts';
 import { decideRights, type ObservedRight, type RightChange } from './builder-rights.ts';
 import { decidePrune, isUsed, type Pruning } from './decide-prune.ts';
 import { decideMachineOSConfigs, type MachineOSConfigChanges, madeBySwitch } from './machine-os-configs.ts';
-import { decideSigningKeys, type Signing } from './signing-keys.ts';
+import { decideSigningKeys, type Signing } from './signing/signing-keys.ts';
 import type { SwitchState } from './switch.ts';
 
 /** Everything that the state of layering on a cluster consists of. */

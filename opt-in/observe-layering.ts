@@ -14,7 +14,7 @@ import type { SigningKeyStore } from './act-on-layering.ts';
 import { builderPodLabels } from './builder-deployment.ts';
 import { type BuilderRight, builderRights, type ObservedRight, placeOf } from './builder-rights.ts';
 import type { LayeringObservation, SigningKeyState } from './decide-layering.ts';
-import { readSigning } from './signing-keys.ts';
+import { readSigning } from './signing/signing-keys.ts';
 import { readSwitch } from './switch.ts';
 
 type Watched<T extends KubernetesObject> = Pick<Informer<T>, 'list' | 'onChange' | 'synced'>;

@@ -3,7 +3,7 @@ import type { ConfigMap } from '../api/kubernetes.ts';
 import { type LabelSelector, matchesSelector, parseLabelSelector } from '../api/label-selector.ts';
 import { type KubernetesObject, ObjectName } from '../api/object.ts';
 import { DigestedPullspecSchema, TaggedPullspecSchema } from '../api/references.ts';
-import { SIGNING_SETTING } from './signing-keys.ts';
+import { SIGNING_SETTING } from './signing/signing-keys.ts';
 
 /** What the ConfigMap `on-cluster-layering` asks for. */
 export type SwitchState =

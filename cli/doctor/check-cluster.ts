@@ -1,6 +1,6 @@
 import { noun, plural } from '../../api/plural.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
-import { readSigning } from '../../opt-in/signing-keys.ts';
+import { readSigning } from '../../opt-in/signing/signing-keys.ts';
 import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { unsupportedBecause } from '../../predict/node/unsupported-host.ts';

@@ -1,7 +1,7 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Choice } from '../pools/choose-nodes.ts';
 import { awaitsRecovery } from '../pools/failures.ts';
-import type { NodeState } from '../pools/node-state.ts';
+import { mayApply, type NodeState } from '../pools/node-state.ts';
 import type { NodeTarget } from '../pools/node-target.ts';
 import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
 import { recordedTarget } from '../pools/pool-record.ts';
@@ -134,9 +134,7 @@ function startedOf(begin: Choice['begin'], holds: readonly StartHold[]): Started
 }
 
 function hasBegun(node: NodeState): boolean {
-  const { cordon, grant } = node.work;
-  const isPermitted = node.nextBoot?.permitted === true;
-  return cordon !== undefined || grant !== undefined || isPermitted || awaitsRecovery(node);
+  return node.work.cordon !== undefined || mayApply(node) || awaitsRecovery(node);
 }
 
 /**

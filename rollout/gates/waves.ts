@@ -2,7 +2,7 @@ import { plural } from '../../api/plural.ts';
 import type { Wave } from '../../api/pool-settings/values.ts';
 import { isBeingDisrupted } from '../pools/choose-nodes.ts';
 import { isNew } from '../pools/new-node.ts';
-import { type NodeState, provesTarget } from '../pools/node-state.ts';
+import { mayApply, type NodeState, provesTarget } from '../pools/node-state.ts';
 import type { StartHold } from './hold.ts';
 
 /** @returns ms; 0 without waves. */
@@ -59,9 +59,7 @@ export function waveState(
 function hasStarted(node: NodeState): boolean {
   if (!node.assigned || node.progress.kind === 'degraded') return false;
   const counts = provesTarget(node, 0, Number.POSITIVE_INFINITY);
-  return (
-    counts || node.work.grant !== undefined || node.nextBoot?.permitted === true || isBeingDisrupted(node)
-  );
+  return counts || mayApply(node) || isBeingDisrupted(node);
 }
 
 function hasBaked(node: NodeState, bake: number, now: number): boolean {

@@ -17,7 +17,7 @@ export interface ArmedNodes {
   readonly remarks: ReadonlyMap<string, string>;
 }
 
-export interface ArmInputs {
+interface ArmInputs {
   readonly observation: Pick<PoolObservation, 'settings' | 'pool' | 'target'>;
   /** Every node that was looked at. */
   readonly states: readonly NodeState[];
@@ -27,13 +27,27 @@ export interface ArmInputs {
   readonly domains?: FailureDomains | undefined;
 }
 
+interface CandidateOptions {
+  readonly isOpenFor: (node: NodeState) => boolean;
+  readonly operatorNode: string | undefined;
+}
+
+/**
+ * @returns the nodes whose next boot the target may become, for the gates that all starts pass, and what decides about
+ *   these nodes with what the gates let through.
+ */
+export function nextBoots(inputs: ArmInputs, options: CandidateOptions) {
+  const candidates = armCandidates(inputs, options);
+  return {
+    starts: candidates.map(({ name }) => ({ name, level: 'Disrupt' as const })),
+    choose: (started: Started) => chooseArmed(inputs, candidates, started),
+  };
+}
+
 /** @returns nodes whose next boot the target may become, in the order in which they come to it. */
-export function armCandidates(
+function armCandidates(
   { observation: { settings, target }, states }: Pick<ArmInputs, 'observation' | 'states'>,
-  {
-    isOpenFor,
-    operatorNode,
-  }: { readonly isOpenFor: (node: NodeState) => boolean; readonly operatorNode?: string },
+  { isOpenFor, operatorNode }: CandidateOptions,
 ): readonly NodeState[] {
   if (!hasImage(target)) return [];
   return waitingNodes(states, settings)
@@ -54,7 +68,7 @@ export function armCandidates(
  * @param candidates of {@link armCandidates}. @param started which of them wait for no alert, pool or wave, and what
  *   the others wait for.
  */
-export function chooseArmed(
+function chooseArmed(
   { observation, states, inService, domains }: ArmInputs,
   candidates: readonly NodeState[],
   started: Started,

@@ -7,6 +7,11 @@ import type { PoolSettings } from '../pools/pool-settings.ts';
 
 export const REBOOTS_BY_OTHERS = 'AwaitingReboots';
 
+/** Where reboots are left to others, the target becomes the next boot instead. */
+export function isOpenForTarget(hold: Hold | undefined): boolean {
+  return hold === undefined || hold.reason === REBOOTS_BY_OTHERS;
+}
+
 /**
  * A pool whose reboots are left to others reboots no node for a target. What has begun is finished: a node between two
  * states after a live update that failed reboots, and so does a node with a grant. A new node does, too: no pod runs on

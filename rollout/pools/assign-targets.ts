@@ -2,7 +2,6 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { LONGEST_MESSAGE } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import { diskHolder } from '../gates/cordoned.ts';
 import { holdersOf } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
@@ -15,6 +14,7 @@ import {
   type NodeTarget,
   nodeTargetOf,
   poolLabelsPatch,
+  specWith,
 } from './node-target.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';
 import { nodeTarget } from './pool-target.ts';
@@ -65,12 +65,8 @@ export function chooseAssignments(
     // What was granted is finished: whoever waits for the lease would wait for ever.
     const isFinishing = grant !== undefined && observed.lease.by !== 'other';
     assign.set(node.metadata.name, {
-      pool: observation.pool.metadata.name,
+      ...assignedByPool(observation),
       target,
-      policyDigest: observation.policyDigest,
-      imageSigningKeys: observation.imageSigningKeys,
-      softReboot: observation.settings.softReboot,
-      rebootSentinel: observation.settings.rebootSentinel,
       // What was granted is ended before it is asked whether it may begin.
       irreconcilable:
         !mayMove && grant !== undefined ? undefined : whyNot(observation, node, machineConfigNode, target),
@@ -78,6 +74,12 @@ export function chooseAssignments(
     });
   }
   return assign;
+}
+
+/** @returns what is the same for every node of the pool. */
+function assignedByPool({ pool, policyDigest, imageSigningKeys, settings }: PoolObservation) {
+  const { softReboot, rebootSentinel } = settings;
+  return { pool: pool.metadata.name, policyDigest, imageSigningKeys, softReboot, rebootSentinel };
 }
 
 /**
@@ -186,7 +188,7 @@ export function keptFromJoining(observation: PoolObservation, now: number): read
  * @returns the MachineConfigNodes to create for nodes that have none.
  */
 export function newcomers(observation: PoolObservation, now: number): readonly NewMachineConfigNode[] {
-  const { pool, target, policyDigest, imageSigningKeys, settings, nodes } = observation;
+  const { target, nodes } = observation;
   const initial = nodeTarget(target, undefined);
   if (initial === undefined) return [];
   return nodes
@@ -197,19 +199,17 @@ export function newcomers(observation: PoolObservation, now: number): readonly N
     )
     .map(({ node }) => ({
       node,
-      spec: {
-        node: { name: node.metadata.name },
-        pool: { name: pool.metadata.name },
-        configVersion: { desired: initial.config },
-        ...present({
-          configImage: initial.image === undefined ? undefined : { desiredImage: initial.image },
-          osImage: initial.osImage,
-          policyDigest,
-          softReboot: settings.softReboot || undefined,
-          rebootSentinel: settings.rebootSentinel,
-          imageSigningKeys: initial.image === undefined ? undefined : imageSigningKeys,
+      spec: specWith(
+        {
+          node: { name: node.metadata.name },
+          pool: { name: observation.pool.metadata.name },
+          configVersion: { desired: initial.config },
+        },
+        {
+          ...assignedByPool(observation),
+          target: initial,
           irreconcilable: whyNot(observation, node, undefined, initial),
-        }),
-      },
+        },
+      ),
     }));
 }

@@ -11,8 +11,8 @@ import {
 import type { GateContext } from '../gates/gate.ts';
 import { closingHold, poolHold } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
-import { armCandidates, chooseArmed } from '../next-boot/armed-nodes.ts';
-import { REBOOTS_BY_OTHERS } from '../next-boot/reboots-by-others.ts';
+import { nextBoots } from '../next-boot/armed-nodes.ts';
+import { isOpenForTarget } from '../next-boot/reboots-by-others.ts';
 import type { RolloutOptions } from '../options.ts';
 import {
   changesWith,
@@ -128,13 +128,11 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
     ...choiceLimits(moment, domains),
     only: (node) => mayStart(node) && !isLater(node),
   });
-  const arms = { observation, states, domains, inService: nodesInService(observation) };
-  const candidates = armCandidates(arms, {
-    isOpenFor: (node) => mayTake && isOpenForArming(holdOn(node)),
-    ...present({ operatorNode }),
-  });
-  const armable = candidates.map(({ name }) => ({ name, level: 'Disrupt' as const }));
-  const started = delayStarts([...choice.begin, ...armable], moment);
+  const boots = nextBoots(
+    { observation, states, domains, inService: nodesInService(observation) },
+    { isOpenFor: (node) => mayTake && isOpenForTarget(holdOn(node)), operatorNode },
+  );
+  const started = delayStarts([...choice.begin, ...boots.starts], moment);
   const isChosen = new Set(choice.begin.map(({ name }) => name));
   const inTime = startInTime(
     started.begin.filter(({ name }) => isChosen.has(name)),
@@ -142,7 +140,7 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
   );
   const disruptions = startDisruptions(inTime.begin, moment);
   for (const { name, level } of disruptions.begin) steps.set(name, { kind: 'take', level });
-  const armed = chooseArmed(arms, candidates, started);
+  const armed = boots.choose(started);
   const assign = new Map(
     [...targets].map(([name, each]) => [name, { ...each, armed: armed.permit.has(name) }]),
   );
@@ -152,7 +150,7 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
     assign,
     closedFor: (node) => {
       const hold = holdOn(node);
-      return isOpenForArming(hold) ? undefined : hold?.message;
+      return isOpenForTarget(hold) ? undefined : hold?.message;
     },
     remarkOn: (node) =>
       nodeRemark(node, steps.get(node.name)) ??
@@ -175,7 +173,7 @@ function keptFromTarget(states: readonly NodeState[], holdOn: HoldOn): readonly 
   return states.flatMap((node) => {
     const { name, assigned, away, holders } = node;
     const hold = diskHolder(holders);
-    const isKept = !assigned && away === undefined && hold !== undefined && isOpenForArming(holdOn(node));
+    const isKept = !assigned && away === undefined && hold !== undefined && isOpenForTarget(holdOn(node));
     return isKept ? [{ name, ...hold }] : [];
   });
 }
@@ -195,11 +193,6 @@ function stepsUnderWay(moment: PoolMoment, holdOn: HoldOn): Map<string, NodeStep
       return [[state.name, { kind: wait.backsOut ? 'back-out' : 'hold', why: wait.why }]];
     }),
   );
-}
-
-/** Where reboots are left to others, the target becomes the next boot instead. */
-function isOpenForArming(hold: Hold | undefined): boolean {
-  return hold === undefined || hold.reason === REBOOTS_BY_OTHERS;
 }
 
 function report(

@@ -163,6 +163,11 @@ export function stateNameOf({
   return work.cordon === undefined ? 'staged' : 'draining';
 }
 
+/** @returns whether the node may apply its target: by a grant, or at its next boot. */
+export function mayApply({ work, nextBoot }: Pick<NodeState, 'work' | 'nextBoot'>): boolean {
+  return work.grant !== undefined || nextBoot?.permitted === true;
+}
+
 /** @returns whether the node has a role of the control plane. */
 export function isControlPlane({ metadata }: Pick<Node, 'metadata'>): boolean {
   return CONTROL_PLANE_ROLES.some((role) => metadata.labels?.[role] !== undefined);

@@ -101,8 +101,21 @@ function otherFieldsPatch(
   current: MachineConfigNodeSpec,
   assignment: Assignment,
 ): Readonly<Record<string, unknown>> {
+  const before: Partial<Record<string, unknown>> = {
+    ...current,
+    softReboot: current.softReboot || undefined,
+  };
+  return Object.fromEntries(
+    Object.entries(otherFields(assignment)).flatMap(([field, value]) =>
+      isDeepStrictEqual(before[field], value) ? [] : [[field, value ?? null]],
+    ),
+  );
+}
+
+/** @returns every field of a spec that goes along with a target; undefined is absent. */
+function otherFields(assignment: Assignment) {
   const { target, imageSigningKeys, softReboot, rebootSentinel, irreconcilable, heldBy } = assignment;
-  const desired = {
+  return {
     imageSigningKeys: target.image === undefined ? undefined : imageSigningKeys,
     softReboot: softReboot || undefined,
     rebootSentinel,
@@ -110,15 +123,6 @@ function otherFieldsPatch(
     irreconcilable,
     heldBy,
   };
-  const before: Partial<Record<string, unknown>> = {
-    ...current,
-    softReboot: current.softReboot || undefined,
-  };
-  return Object.fromEntries(
-    Object.entries(desired).flatMap(([field, value]) =>
-      isDeepStrictEqual(before[field], value) ? [] : [[field, value ?? null]],
-    ),
-  );
 }
 
 /** The permission names its target, as a grant does: for another one it is void. */
@@ -147,35 +151,25 @@ export function poolLabelsPatch(
  */
 export function assignedSpec(current: MachineConfigNodeSpec, assignment: Assignment): MachineConfigNodeSpec {
   if (assignmentPatch(current, assignment) === undefined) return current;
-  const { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable, heldBy } = assignment;
-  const {
-    configImage: _image,
-    osImage: _os,
-    softReboot: _soft,
-    rebootSentinel: _sentinel,
-    nextBoot: _boot,
-    irreconcilable: _why,
-    heldBy: _holder,
-    imageSigningKeys: _keys,
-    grant,
-    ...kept
-  } = current;
-  const moved = !hasTarget(current, target);
+  return specWith(current, assignment);
+}
+
+/** @param current the spec before, or what it has of its own where it is new. */
+export function specWith(current: MachineConfigNodeSpec, assignment: Assignment): MachineConfigNodeSpec {
+  const { pool, target, policyDigest } = assignment;
+  const { configImage: _image, osImage: _os, grant, ...rest } = current;
+  const others = otherFields(assignment);
+  const kept = Object.fromEntries(Object.entries(rest).filter(([field]) => !(field in others)));
   return {
-    ...kept,
+    ...(kept as Pick<MachineConfigNodeSpec, 'node'>),
     pool: { name: pool },
     configVersion: { desired: target.config },
     ...present({
       configImage: target.image === undefined ? undefined : { desiredImage: target.image },
       osImage: target.osImage,
       policyDigest,
-      imageSigningKeys: target.image === undefined ? undefined : imageSigningKeys,
-      softReboot: softReboot || undefined,
-      rebootSentinel: assignment.rebootSentinel,
-      irreconcilable,
-      heldBy,
-      nextBoot: nextBootOf(assignment),
-      grant: moved ? undefined : grant,
+      ...others,
+      grant: hasTarget(current, target) ? grant : undefined,
     }),
   };
 }

@@ -1,12 +1,13 @@
 /**
  * Holds the code against the structure that docs/architecture.md describes: no circle of files, in each room no import
- * from a lower floor to a higher one, no name that two files of the product export, and no comment that is wider than a
- * screen. `--figures` prints each room's size instead.
+ * from a lower floor to a higher one, no feature that more files know than its bound allows, no name that two files of
+ * the product export, and no comment that is wider than a screen. `--figures` prints each room's size instead.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { plural } from '../../api/plural.ts';
 import { sharedNames } from './exported-names.ts';
+import { featureProblems, featuresOf } from './features.ts';
 import { type Floors, upwardArrows } from './floors.ts';
 import { productRooms } from './import-directions.ts';
 import { findCircles, type ImportGraph, isTestFile, readImportGraph } from './import-graph.ts';
@@ -109,7 +110,9 @@ function problems(graph: ImportGraph): string[] {
       ({ file, imported }) => `${file}: imports ${imported}, which is on a higher floor`,
     ),
   );
-  return [...circles, ...upward, ...namesInSeveralFiles(), ...wideComments(graph)];
+  const page = readFileSync(path.join(root, 'docs/architecture.md'), 'utf8');
+  const features = featuresOf(page).flatMap((feature) => featureProblems(feature, graph));
+  return [...circles, ...upward, ...features, ...namesInSeveralFiles(), ...wideComments(graph)];
 }
 
 /** A screen beside another, wider than code (biome.json), as prose is read and not scanned. */

@@ -24,7 +24,7 @@ import { registryPruner } from '../../operator/registry.ts';
 import { signingKeyStore } from '../../operator/signing-key-secret.ts';
 import { builderDeployment } from '../../opt-in/builder-deployment.ts';
 import { builderRights } from '../../opt-in/builder-rights.ts';
-import { decideSigningKeys } from '../../opt-in/signing-keys.ts';
+import { decideSigningKeys } from '../../opt-in/signing/signing-keys.ts';
 import { allCaches, createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';

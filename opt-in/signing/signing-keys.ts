@@ -1,8 +1,8 @@
-import { signingKeyName } from '../api/image-signing.ts';
-import type { ConfigMap } from '../api/kubernetes.ts';
-import type { MachineOSBuild } from '../api/machine-os-build.ts';
-import { SIGNING_KEYS_CONFIG_MAP } from '../api/names.ts';
-import type { NewObject } from '../api/object.ts';
+import { signingKeyName } from '../../api/image-signing.ts';
+import type { ConfigMap } from '../../api/kubernetes.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
+import type { NewObject } from '../../api/object.ts';
 
 /**
  * The key in the layering switch. Only the word `disabled` switches signing off: a missing or misspelt value does not.

@@ -4,9 +4,9 @@ import {
   SIGNING_DISABLED,
   signingKeyName,
   signingKeysVersion,
-} from '../api/image-signing.ts';
-import type { ConfigMap } from '../api/kubernetes.ts';
-import type { MachineOSBuild } from '../api/machine-os-build.ts';
+} from '../../api/image-signing.ts';
+import type { ConfigMap } from '../../api/kubernetes.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { decideSigningKeys, readSigning } from './signing-keys.ts';
 
 const [first, second, third] = ['A', 'B', 'C'].map(
