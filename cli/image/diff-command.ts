@@ -12,7 +12,7 @@ import {
 } from '../command-line/registry-flags.ts';
 import { diffImages, hasChanges, type ImageDiff } from './image-diff.ts';
 import { imageDiffMarkdown, imageDiffText } from './image-diff-text.ts';
-import { imageReference } from './image-reference.ts';
+import { namedReference } from './named-reference.ts';
 import { READING_DEADLINE_MS, readBoth } from './read-contents.ts';
 
 interface DiffFlags extends RegistryFlags {
@@ -39,7 +39,7 @@ export function imageDiffCommand(): Command {
 }
 
 async function diffTwo(from: string, to: string, flags: DiffFlags): Promise<void> {
-  const images = [from, to].map((name) => ({ name, reference: imageReference(name) }));
+  const images = [from, to].map((name) => ({ name, reference: namedReference(name) }));
   const client = await registryClient(flags);
   const signal = AbortSignal.timeout(READING_DEADLINE_MS);
   const [before, after] = images;

@@ -34,7 +34,9 @@ async function setUp(record: (tree: BaseTree) => BaseTree) {
   const pushSpec = `${host}/os/worker:latest`;
   const digest = await pushBaseRecord(client, parseReference(pushSpec), { chainId, tree }, signal);
   const baseRecord = { chainID: chainId, image: `${host}/os/worker@${digest}` };
-  const build = aBuild('worker-1', 'rendered-worker-1', { status: { ...aSuccess('a'), baseRecord } as never });
+  const build = aBuild('worker-1', 'rendered-worker-1', {
+    status: { ...aSuccess('a'), baseRecord } as never,
+  });
   const config = aMachineOSConfig('worker');
   const on = (baseImage: string) => {
     const spec = { ...config.spec, baseImage, renderedImagePushSpec: pushSpec };

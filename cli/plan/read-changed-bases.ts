@@ -33,7 +33,9 @@ export async function readChangedBases(
     if (plan === undefined || 'problems' in plan || plan.baseChange === undefined) return [];
     const { status } = after.pools.find(({ metadata }) => metadata.name === pool) ?? {};
     const architecture = status?.architectures?.[0] ?? goArchitecture(process.arch);
-    return [{ pool, machineOSConfig, architecture, rendered: rendering.rendered, baseChange: plan.baseChange }];
+    return [
+      { pool, machineOSConfig, architecture, rendered: rendering.rendered, baseChange: plan.baseChange },
+    ];
   });
   const read = new Map<string, ChangedBase>();
   // Pools mostly share their base image: what one has read, the next need not.
@@ -42,7 +44,8 @@ export async function readChangedBases(
     const { baseChange, architecture, pool } = request;
     const key = JSON.stringify([baseChange, architecture]);
     const known = answers.get(key);
-    const base = known?.contents === undefined ? await readOne(request, live?.builds ?? [], access, signal) : known;
+    const base =
+      known?.contents === undefined ? await readOne(request, live?.builds ?? [], access, signal) : known;
     answers.set(key, base);
     read.set(pool, base);
   }

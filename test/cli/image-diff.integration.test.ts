@@ -1,4 +1,4 @@
-import { mkdtemp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -57,7 +57,10 @@ const after: readonly LayerEntry[] = [
   baseFile('/usr/lib/os-release', 'ID=debian\nPRETTY_NAME="Debian GNU/Linux 13 (trixie)"\n'),
   baseFile('/usr/lib/modules/6.12.14/vmlinuz'),
   baseFile('/usr/lib/systemd/system/nftables.service'),
-  link('/etc/systemd/system/sysinit.target.wants/nftables.service', '/usr/lib/systemd/system/nftables.service'),
+  link(
+    '/etc/systemd/system/sysinit.target.wants/nftables.service',
+    '/usr/lib/systemd/system/nftables.service',
+  ),
   baseFile('/etc/passwd', 'root:x:0:0::/root:/bin/sh\nchrony:x:998:998::/:/bin/false\n'),
 ];
 
@@ -128,12 +131,19 @@ test('an image whose layer has another diffID is refused', async () => {
   const honest = await push('1', [before]);
   const raw = await client.getManifest(parseReference(honest), signal);
   const manifest = JSON.parse(Buffer.from(raw.bytes).toString());
-  const lie = { architecture: 'amd64', os: 'linux', rootfs: { type: 'layers', diff_ids: [digestOf(Buffer.from('x'))] } };
+  const lie = {
+    architecture: 'amd64',
+    os: 'linux',
+    rootfs: { type: 'layers', diff_ids: [digestOf(Buffer.from('x'))] },
+  };
   const config = Buffer.from(JSON.stringify(lie));
   const at = parseReference(`${host}/os/base:lie`);
   await client.putBlob(at, config, signal);
   const bytes = Buffer.from(
-    JSON.stringify({ ...manifest, config: { ...manifest.config, digest: digestOf(config), size: config.length } }),
+    JSON.stringify({
+      ...manifest,
+      config: { ...manifest.config, digest: digestOf(config), size: config.length },
+    }),
   );
   await client.putManifest(at, { mediaType: raw.mediaType, bytes }, signal);
   const { stdout, stderr, exitCode } = await diff(honest, `${host}/os/base:lie`);
@@ -152,11 +162,27 @@ test('of two images of Shale the files of their rendered configs are compared, t
       JSON.stringify({
         ...{ apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfig' },
         metadata: { name: '99-x', labels: { 'machineconfiguration.openshift.io/role': 'worker' } },
-        spec: { config: { ignition: { version: '3.4.0' }, storage: { files: [{ path: '/etc/x', contents: { source } }] } } },
+        spec: {
+          config: {
+            ignition: { version: '3.4.0' },
+            storage: { files: [{ path: '/etc/x', contents: { source } }] },
+          },
+        },
       }),
     );
     const run = await shale([
-      ...['build', '--pool', 'worker', '-f', 'examples', file, '--plain-http', host, '--architecture', 'amd64'],
+      ...[
+        'build',
+        '--pool',
+        'worker',
+        '-f',
+        'examples',
+        file,
+        '--plain-http',
+        host,
+        '--architecture',
+        'amd64',
+      ],
       ...['--base', base, '--push', `${host}/os/worker:${tag}`],
     ]);
     expect(run.stderr).not.toContain('error');
@@ -176,7 +202,12 @@ test('a plan names the packages of a new base image, and says where it can not b
       ...{ machineConfigPool: { name: 'worker' }, imageBuilder: { imageBuilderType: 'Job' }, baseImage },
       ...{ renderedImagePushSpec: `${host}/os/worker:latest`, renderedImagePushSecret: { name: 'push' } },
     };
-    const object = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineOSConfig', metadata: { name: 'worker' }, spec };
+    const object = {
+      apiVersion: 'machineconfiguration.openshift.io/v1',
+      kind: 'MachineOSConfig',
+      metadata: { name: 'worker' },
+      spec,
+    };
     await writeFile(file, JSON.stringify(object));
     return file;
   };
@@ -186,11 +217,15 @@ test('a plan names the packages of a new base image, and says where it can not b
       ...['--plain-http', host, ...args],
     ]);
   const { stdout } = await plan(to, '--packages');
-  expect(stdout).toContain('base image: Debian GNU/Linux 12 (bookworm) -> Debian GNU/Linux 13 (trixie), 3 packages');
+  expect(stdout).toContain(
+    'base image: Debian GNU/Linux 12 (bookworm) -> Debian GNU/Linux 13 (trixie), 3 packages',
+  );
   expect(stdout).toContain('  base image: upgraded chrony 4.3-2 -> 4.6.1-3\n');
   expect((await plan(to)).stdout).not.toContain('base image: upgraded');
   const json = PlanOutput.parse(JSON.parse((await plan(to, '--packages', '-o', 'json')).stdout));
-  expect(json.find(({ pool }) => pool === 'worker')).toMatchObject({ baseChange: { from, to, contents: { kernels: { added: ['6.12.14'] } } } });
+  expect(json.find(({ pool }) => pool === 'worker')).toMatchObject({
+    baseChange: { from, to, contents: { kernels: { added: ['6.12.14'] } } },
+  });
   const missing = await plan(`${host}/os/base:99`, '--packages');
   expect(missing.stdout).toMatch(/base image: what it brings is not known: .*404/);
 });
@@ -198,7 +233,9 @@ test('a plan names the packages of a new base image, and says where it can not b
 describe('roots that package managers made', () => {
   /** Pushes a directory as an image of one layer, as GNU tar packs it. */
   async function pushRoot({ host, client }: Awaited<ReturnType<typeof setUp>>, tag: string, root: string) {
-    const tar = execa('tar', ['--numeric-owner', '--xattrs', '-C', root, '-cf', '-', '.'], { encoding: 'buffer' });
+    const tar = execa('tar', ['--numeric-owner', '--xattrs', '-C', root, '-cf', '-', '.'], {
+      encoding: 'buffer',
+    });
     const archive = Buffer.from((await tar).stdout);
     const gzip = createGzip({ level: 1 });
     gzip.end(archive);
@@ -209,7 +246,11 @@ describe('roots that package managers made', () => {
     await client.putBlob(at, blob, signal);
     await client.putBlob(at, config, signal);
     const mediaType = 'application/vnd.oci.image.manifest.v1+json';
-    const blobOf = (bytes: Uint8Array, type: string) => ({ mediaType: type, digest: digestOf(bytes), size: bytes.length });
+    const blobOf = (bytes: Uint8Array, type: string) => ({
+      mediaType: type,
+      digest: digestOf(bytes),
+      size: bytes.length,
+    });
     const manifest = {
       ...{ schemaVersion: 2, mediaType },
       config: blobOf(config, 'application/vnd.oci.image.config.v1+json'),
@@ -219,13 +260,22 @@ describe('roots that package managers made', () => {
     return `${host}/os/root:${tag}`;
   }
 
-  test('RPM itself: what rpm --query lists, in another release with a newer epoch', { timeout: patience(120_000) }, async () => {
+  test('RPM itself: what rpm --query lists, in another release with a newer epoch', {
+    timeout: patience(120_000),
+  }, async () => {
     const world = await setUp();
     const { dir, diff } = world;
     const build = async (name: string, version: string, epoch: number) => {
       const spec = path.join(dir, `${name}.spec`);
       const lines = [
-        ...[`Name: ${name}`, `Version: ${version}`, 'Release: 1', `Epoch: ${epoch}`, 'Summary: x', 'License: x'],
+        ...[
+          `Name: ${name}`,
+          `Version: ${version}`,
+          'Release: 1',
+          `Epoch: ${epoch}`,
+          'Summary: x',
+          'License: x',
+        ],
         ...['BuildArch: noarch', 'Vendor: Example', '%description', 'x', '%files'],
       ];
       await writeFile(spec, `${lines.join('\n')}\n`);
@@ -274,10 +324,17 @@ describe('roots that package managers made', () => {
     const from = await rootOf('1', own);
     const admin = ['--admindir', path.join(dir, 'root-2/var/lib/dpkg')];
     const to = await rootOf('2', own.replace(/(Package: dpkg\n(?:.+\n)*?Version: )(.+)/, '$1999:$2'));
-    const { stdout: version } = await execa('dpkg-query', [...admin, '--show', '--showformat=${Version}', 'dpkg']);
+    const { stdout: version } = await execa('dpkg-query', [
+      ...admin,
+      '--show',
+      '--showformat=${Version}',
+      'dpkg',
+    ]);
     const { stdout } = await diff(from, to, '-o', 'json');
     expect(JSON.parse(stdout)).toMatchObject({
-      from: { packages: listed.split('\n').filter((each) => !/^(config-files|not-installed)$/.test(each)).length },
+      from: {
+        packages: listed.split('\n').filter((each) => !/^(config-files|not-installed)$/.test(each)).length,
+      },
       packages: [{ change: 'upgraded', name: 'dpkg', to: version }],
     });
   });
