@@ -49,8 +49,8 @@ export interface ContentTree {
 type Root = ContentTree['root'];
 
 /**
- * Where RPM keeps its database: in current distributions, on rpm-ostree's systems, and by RPM's own default. Most images
- * have links from one to another.
+ * Where RPM keeps its database: in current distributions, on rpm-ostree's systems, and by RPM's own default. Most
+ * images have links from one to another.
  */
 const RPM_PLACES = ['/usr/lib/sysimage/rpm', '/usr/share/rpm', '/var/lib/rpm'];
 const RPM_FILES = ['rpmdb.sqlite', 'Packages.db', 'Packages'];
