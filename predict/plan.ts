@@ -15,8 +15,15 @@ import { type Estimate, estimate } from './estimate.ts';
 import { absentUnits } from './image/absent-units.ts';
 import type { PoolLookups, PoolTrees } from './image/base-lookup.ts';
 import { baseRemarks, unreadBase } from './image/base-remarks.ts';
+import type { ChangedBase } from './image/changed-base.ts';
 import { imageInputs } from './image/image-inputs.ts';
-import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image/image-to-build.ts';
+import {
+  baseChange,
+  changedBase,
+  type ImageInputs,
+  type ImageToBuild,
+  imageToBuild,
+} from './image/image-to-build.ts';
 import { type LayeredPool, layeredBy } from './image/layered-pool.ts';
 import { imageReboots } from './node/image-reboots.ts';
 import {
@@ -57,6 +64,8 @@ export interface PoolAsk extends ChangedPool {
   readonly softReboot?: true;
   /** What changes on the nodes' disks. */
   readonly changes: readonly ChangeDiff[];
+  /** The base images of the pool; absent when they stay the same. */
+  readonly baseChange?: ChangedBase;
   /** Images that nodes pull and keep, which is no part of an update; absent when they stay the same. */
   readonly pinnedImages?: PinnedImagesChange;
   /** The image that the builder builds; absent when the pool is not layered, or its image doesn't change. */
@@ -159,6 +168,7 @@ function predictPool(input: PlanInput, change: PoolRenderings): PoolPrediction {
     softReboot: mayRebootSoftly(input, pool, decision) ? (true as const) : undefined,
     changes: diffConfigs(from, to),
     pinnedImages: pinnedImagesChange(names.pool, before, after),
+    baseChange: changedBase(was, will, architectures),
     image: image && asPlanned(image),
     ...(cluster === undefined ? {} : onNodes(nodes, { cluster, input, change, will, image, builds })),
     warnings: warnings.length === 0 ? undefined : warnings,

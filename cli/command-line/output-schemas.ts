@@ -36,6 +36,42 @@ const diffs = z.array(
   }),
 );
 
+const names = z.array(z.string());
+const sides = z.strictObject({ added: names, removed: names });
+const accounts = z.array(
+  z.strictObject({ name: z.string(), from: z.number().optional(), to: z.number().optional() }),
+);
+
+/** What is different between the contents of two images. */
+const contentsDiff = {
+  os: z.strictObject({ from: z.string(), to: z.string() }).optional(),
+  packages: z
+    .array(
+      z.strictObject({
+        change: z.enum(PACKAGE_CHANGES),
+        name: z.string(),
+        format: z.enum(PACKAGE_FORMATS),
+        architecture: z.string(),
+        from: z.string().optional(),
+        to: z.string().optional(),
+      }),
+    )
+    .optional(),
+  unknown: names,
+  kernels: sides,
+  kernelArguments: sides,
+  units: z.strictObject({
+    enabled: names,
+    disabled: names,
+    removed: names,
+    masked: names,
+    unmasked: names,
+  }),
+  presets: sides,
+  users: accounts,
+  groups: accounts,
+};
+
 export const PlanOutput = z.array(
   z.union([
     broken,
@@ -47,6 +83,14 @@ export const PlanOutput = z.array(
       causes: z.array(Cause),
       softReboot: z.literal(true).optional(),
       changes: diffs,
+      baseChange: z
+        .strictObject({
+          from: z.string(),
+          to: z.string(),
+          contents: z.strictObject({ summary: z.string(), ...contentsDiff }).optional(),
+          unread: z.string().optional(),
+        })
+        .optional(),
       pinnedImages: z.strictObject({ added: z.number(), removed: z.number() }).optional(),
       image: z
         .strictObject({
@@ -144,43 +188,12 @@ const imageSide = z.strictObject({
   packages: z.number().nullable(),
   kernels: z.array(z.string()),
 });
-const names = z.array(z.string());
-const sides = z.strictObject({ added: names, removed: names });
-const accounts = z.array(
-  z.strictObject({ name: z.string(), from: z.number().optional(), to: z.number().optional() }),
-);
-
 export const ImageDiffOutput = z.strictObject({
   from: imageSide,
   to: imageSide,
   summary: z.string(),
   baseChanges: z.boolean(),
-  os: z.strictObject({ from: z.string(), to: z.string() }).optional(),
-  packages: z
-    .array(
-      z.strictObject({
-        change: z.enum(PACKAGE_CHANGES),
-        name: z.string(),
-        format: z.enum(PACKAGE_FORMATS),
-        architecture: z.string(),
-        from: z.string().optional(),
-        to: z.string().optional(),
-      }),
-    )
-    .optional(),
-  unknown: names,
-  kernels: sides,
-  kernelArguments: sides,
-  units: z.strictObject({
-    enabled: names,
-    disabled: names,
-    removed: names,
-    masked: names,
-    unmasked: names,
-  }),
-  presets: sides,
-  users: accounts,
-  groups: accounts,
+  ...contentsDiff,
   files: z.array(diffs.element.omit({ diff: true })).optional(),
 });
 

@@ -12,16 +12,13 @@ import {
 } from '../command-line/registry-flags.ts';
 import { diffImages, hasChanges, type ImageDiff } from './image-diff.ts';
 import { imageDiffMarkdown, imageDiffText } from './image-diff-text.ts';
-import { imageReference } from './image-reference.ts';
-import { readBoth } from './read-contents.ts';
+import { namedReference } from './named-reference.ts';
+import { READING_DEADLINE_MS, readBoth } from './read-contents.ts';
 
 interface DiffFlags extends RegistryFlags {
   readonly output: string;
   readonly architecture: string;
 }
-
-/** ms; two images of a gigabyte are read in it over 10 Mbit/s. */
-const READING_DEADLINE_MS = 1_800_000;
 
 const EXAMPLES = `
 Examples:
@@ -42,12 +39,12 @@ export function imageDiffCommand(): Command {
 }
 
 async function diffTwo(from: string, to: string, flags: DiffFlags): Promise<void> {
-  const images = [from, to].map((name) => ({ name, reference: imageReference(name) }));
+  const images = [from, to].map((name) => ({ name, reference: namedReference(name) }));
   const client = await registryClient(flags);
   const signal = AbortSignal.timeout(READING_DEADLINE_MS);
   const [before, after] = images;
   if (before === undefined || after === undefined) return;
-  const diff = await readBoth(client, [before, after], flags.architecture, signal)
+  const diff = await readBoth(client, [before, after], flags, signal)
     .then((both) => diffImages(client, both, signal))
     .catch(rethrowUnavailable);
   show(diff, flags.output);

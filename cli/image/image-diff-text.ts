@@ -1,7 +1,7 @@
-import type { PACKAGE_CHANGES, PackageChange } from '../../image/contents/package-changes.ts';
 import { sentenceTable, wrapped } from '../command-line/fitted-text.ts';
 import { markdownItem, markdownRow } from '../command-line/markdown.ts';
 import { textTable } from '../command-line/output.ts';
+import { packageRows } from '../command-line/package-rows.ts';
 import type { ImageDiff } from './image-diff.ts';
 
 /** What changes apart from packages: what happens to it, its kind, its name, and what it was and will be. */
@@ -31,27 +31,6 @@ function otherTable(diff: ImageDiff, columns: number | undefined): readonly stri
   if (rows.length === 0) return [];
   const head = ['CHANGE', 'WHAT', 'NAME'];
   return columns === undefined ? textTable(head, rows) : sentenceTable(head, rows, columns);
-}
-
-/** What goes and what goes back to an older version is rarer than an upgrade, and comes first. */
-const ORDER = [
-  'removed',
-  'downgraded',
-  'changed',
-  'added',
-  'upgraded',
-] as const satisfies (typeof PACKAGE_CHANGES)[number][];
-
-function packageRows(packages: readonly PackageChange[]): readonly (readonly [string, string, string])[] {
-  const names = Map.groupBy(packages, ({ name }) => name);
-  return ORDER.flatMap((change) => packages.filter((each) => each.change === change)).map(
-    ({ change, name, architecture, from, to }) => [
-      change,
-      // Of several architectures, or several versions of one.
-      (names.get(name)?.length ?? 0) > 1 && architecture !== '' ? `${name}:${architecture}` : name,
-      [from, to].filter((version) => version !== undefined).join(' -> '),
-    ],
-  );
 }
 
 function otherRows(diff: ImageDiff): readonly Row[] {

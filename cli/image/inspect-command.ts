@@ -16,9 +16,9 @@ import {
   withRegistryFlags,
 } from '../command-line/registry-flags.ts';
 import { imageDiffCommand } from './diff-command.ts';
-import { imageReference } from './image-reference.ts';
 import { imageText } from './image-text.ts';
 import { type FileView, fileView, imageView, readTrust } from './image-view.ts';
+import { namedReference } from './named-reference.ts';
 
 interface InspectFlags extends RegistryFlags {
   readonly output: string;
@@ -47,7 +47,7 @@ export function imageCommand(): Command {
 }
 
 async function inspectImage(name: string, flags: InspectFlags): Promise<void> {
-  const reference = imageReference(name);
+  const reference = namedReference(name);
   const client = await registryClient(flags);
   const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS);
   const { view, files } = await look(client, reference, flags, signal).catch(rethrow);

@@ -1,12 +1,15 @@
 import { plural } from '../../api/plural.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
-import { BaseTrees } from '../../image/base/base-trees.ts';
+import { BaseTrees, type KeptTree } from '../../image/base/base-trees.ts';
 import { chainIds } from '../../image/base/read-base.ts';
 import { contentsOf, type ImageContents } from '../../image/contents/image-contents.ts';
 import type { Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { progressLines } from '../command-line/output.ts';
 import { formatBytes } from '../command-line/quantities.ts';
+
+/** ms; two images of a gigabyte are read in it over 10 Mbit/s. */
+export const READING_DEADLINE_MS = 1_800_000;
 
 /** An image as a user names it. */
 export interface NamedImage {
@@ -22,12 +25,13 @@ export interface ReadImage extends NamedImage {
 /**
  * Reads two images, each layer that they share once; of the same layers nothing is read.
  *
+ * @param kept what is known of images, and need not be read.
  * @throws RegistryError; ContentError where a layer is not what its image says.
  */
 export async function readBoth(
   client: RegistryClient,
   [from, to]: readonly [NamedImage, NamedImage],
-  architecture: string,
+  { architecture, kept = [] }: { readonly architecture: string; readonly kept?: readonly KeptTree[] },
   signal: AbortSignal,
 ): Promise<readonly [ReadImage, ReadImage]> {
   const describe = async (image: NamedImage) => ({
@@ -45,7 +49,7 @@ export async function readBoth(
       progress.begin([before, after].find((each) => each.reference === reference)?.name ?? '', layers, bytes),
   });
   const read = async (image: typeof before): Promise<ReadImage> => {
-    const tree = await trees.treeOf(progress.client, { ...image, stock: shared }, [], signal);
+    const tree = await trees.treeOf(progress.client, { ...image, stock: shared }, kept, signal);
     return { ...image, contents: contentsOf(tree, image.description.config.architecture) };
   };
   try {

@@ -19,6 +19,7 @@ import {
   type RegistryFlags,
   withRegistryFlags,
 } from '../command-line/registry-flags.ts';
+import { READING_DEADLINE_MS } from '../image/read-contents.ts';
 import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
 import type { LookupAccess } from './pool-registry.ts';
 import { predictChange } from './predict-change.ts';
@@ -32,6 +33,7 @@ interface PlanFlags extends ChangeFlags, RegistryFlags {
   readonly diff?: boolean;
   /** Absent: if there is a cluster. */
   readonly resolveTags?: boolean;
+  readonly packages?: boolean;
 }
 
 const EXAMPLES = `
@@ -66,6 +68,10 @@ export function planCommand(): Command {
     )
     .option('--no-resolve-tags', 'ask no registry')
     .option(
+      '--packages',
+      'also show which packages, kernels, units and users a new base image brings; reads the layers of base images that no build has recorded',
+    )
+    .option(
       '--container-runtime-unit <name>',
       "container runtime's unit in the default policies; must match the operator's flag",
       defaultPolicySettings.containerRuntimeUnit,
@@ -86,7 +92,8 @@ export function planCommand(): Command {
       const predicted = await predictChange(change, {
         settings: { containerRuntimeUnit, nodeUser },
         registries: await registriesOf(change, flags),
-        signal: AbortSignal.timeout(REGISTRY_DEADLINE_MS),
+        baseContents: flags.packages === true ? await accessTo(change, flags) : undefined,
+        signal: AbortSignal.timeout(flags.packages === true ? READING_DEADLINE_MS : REGISTRY_DEADLINE_MS),
       });
       const plans = predicted.map(({ plan }) => plan);
       const warnings = newWarnings(change);
@@ -99,9 +106,13 @@ export function planCommand(): Command {
 }
 
 /** @returns how registries are asked; undefined where none may be asked. */
-async function registriesOf({ live }: Change, flags: PlanFlags): Promise<LookupAccess | undefined> {
-  const { resolveTags = live !== undefined, namespace } = flags;
-  if (!resolveTags) return undefined;
+async function registriesOf(change: Change, flags: PlanFlags): Promise<LookupAccess | undefined> {
+  const { resolveTags = change.live !== undefined } = flags;
+  return resolveTags ? accessTo(change, flags) : undefined;
+}
+
+async function accessTo({ live }: Change, flags: PlanFlags): Promise<LookupAccess> {
+  const { namespace } = flags;
   const cluster = live === undefined ? undefined : { client: await connect(flags), namespace };
   return { flags, cluster };
 }

@@ -9,6 +9,7 @@ import { formatRefusal } from '../../predict/node/refusing-nodes.ts';
 import { formatPinnedImages } from '../../predict/objects/pinned-images.ts';
 import type { PoolAsk, PoolPlan } from '../../predict/plan.ts';
 import { markdownItem, markdownRow } from '../command-line/markdown.ts';
+import { packageRows } from '../command-line/package-rows.ts';
 
 interface PlanTextOptions {
   /** How much of the diffs is printed; `some`: their first lines. */
@@ -84,8 +85,32 @@ function aboutOf(plan: PoolAsk): string[] {
           'reboot: a soft reboot (userspace only) on nodes where bootc or ostree can keep the kernel running',
         ]),
     ...(image === undefined ? [] : [`image: ${image.way}, ${image.why}`]),
+    ...baseLines(plan),
     ...(pinnedImages === undefined ? [] : [formatPinnedImages(pinnedImages)]),
     ...(time === undefined ? [] : [`time: ${formatTime(time)}`]),
+  ];
+}
+
+/** Packages of a new base image that are shown, so that a plan fits on one screen; `shale image diff` shows all. */
+const SHOWN_PACKAGES = 20;
+
+/** What a new base image brings, where that was asked for. */
+function baseLines({ baseChange }: PoolAsk): string[] {
+  const { from, to, contents, unread } = baseChange ?? {};
+  if (unread !== undefined) return [`base image: what it brings is not known: ${unread}`];
+  if (contents === undefined) return [];
+  const { summary, packages = [], unknown } = contents;
+  const rows = packageRows(packages).map(
+    ([change, name, version]) => `base image: ${change} ${name} ${version}`,
+  );
+  const more = rows.length - SHOWN_PACKAGES;
+  return [
+    `base image: ${summary}`,
+    ...rows.slice(0, SHOWN_PACKAGES),
+    ...(more > 0
+      ? [`base image: ${plural(more, 'more package')}; shale image diff ${from} ${to} shows all`]
+      : []),
+    ...unknown.map((why) => `base image: not compared: ${why}`),
   ];
 }
 

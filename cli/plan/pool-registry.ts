@@ -36,6 +36,7 @@ export interface PoolRegistry {
 /**
  * Asks a registry as the builder asks it for a pool.
  *
+ * @param deadlineMs of the answer; default: what one request takes at most.
  * @throws {CommandError} for flags that can't be used; the reason of the signal.
  */
 export async function askRegistry<T>(
@@ -43,8 +44,9 @@ export async function askRegistry<T>(
   { flags, cluster }: LookupAccess,
   signal: AbortSignal,
   question: (registry: RegistryClient, signal: AbortSignal) => Promise<T>,
+  deadlineMs = DEADLINE_MS,
 ): Promise<RegistryAnswer<T>> {
-  const late = AbortSignal.timeout(DEADLINE_MS);
+  const late = AbortSignal.timeout(deadlineMs);
   const bounded = AbortSignal.any([signal, late]);
   try {
     const named = flags.authfile === undefined ? secrets : [];
@@ -54,7 +56,7 @@ export async function askRegistry<T>(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof CommandError) throw error;
-    if (late.aborted) return { kind: 'unknown', why: `no answer within ${DEADLINE_MS / 1000} s` };
+    if (late.aborted) return { kind: 'unknown', why: `no answer within ${deadlineMs / 1000} s` };
     return { kind: 'unknown', why: errorMessage(error) };
   }
 }

@@ -11,6 +11,7 @@ import { disruptsVoters, quorumRemarks } from '../change/quorum-remarks.ts';
 import { baseRequests, lookUpBases } from './look-up-bases.ts';
 import type { LookupAccess } from './pool-registry.ts';
 import { readBaseTrees, treeRequests } from './read-base-trees.ts';
+import { readChangedBases } from './read-changed-bases.ts';
 import { rolloutRemarks } from './rollout-remarks.ts';
 
 /** What the operator's flags set that a cluster doesn't record. */
@@ -27,6 +28,8 @@ interface Asking {
   readonly settings: OperatorSettings;
   /** How registries are asked about base images; undefined: they are not. */
   readonly registries: LookupAccess | undefined;
+  /** How the base images of pools are read where they change; undefined: they are not. */
+  readonly baseContents?: LookupAccess | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -38,13 +41,15 @@ interface Asking {
  */
 export async function predictChange(
   { before, after, live }: Change,
-  { settings: { nodeUser, ...settings }, registries, signal }: Asking,
+  { settings: { nodeUser, ...settings }, registries, baseContents, signal }: Asking,
 ): Promise<readonly PoolPrediction[]> {
   const { lookups, trees } = await askRegistries({ before, after, live }, registries, signal);
-  const predicted = predictPools({
+  const alone = predictPools({
     ...{ before, after, settings, nodeUser, lookups, trees, cluster: live },
     allowsSoftReboot: (pool) => poolSettings(pool, defaultRolloutOptions).softReboot,
   });
+  const predicted =
+    baseContents === undefined ? alone : await readChangedBases(alone, { after, live }, baseContents, signal);
   if (live === undefined) return predicted;
   const drains = predicted.some(({ nodes }) => nodes.some(isDrained));
   const budgets = drains ? await live.tightBudgets(signal) : [];

@@ -1,9 +1,12 @@
 import type { FileFacts } from './file-facts.ts';
 import { entriesAt, factsAt, nodeAt, type TreeNode } from './file-tree.ts';
 import type { Package, PackageFormat } from './package.ts';
-import { type Units, unitsIn } from './units.ts';
+import { type Units, unitsOfTree } from './units.ts';
 
-/** What an image has that a person is told of when another image takes its place. */
+/**
+ * What an image has that a person asks about before another image takes its place
+ * (docs/decisions/0031-contents-of-base-images.md).
+ */
 export interface ImageContents {
   /** os-release(5): ID, NAME, PRETTY_NAME and VERSION_ID. */
   readonly os: Readonly<Record<string, string>>;
@@ -46,8 +49,8 @@ export interface ContentTree {
 type Root = ContentTree['root'];
 
 /**
- * Where RPM keeps its database: rpm 4.16 and later in distributions, rpm-ostree, and rpm's own default. Most images have
- * links from one to another.
+ * Where RPM keeps its database: in current distributions, on rpm-ostree's systems, and by RPM's own default. Most
+ * images have links from one to another.
  */
 const RPM_PLACES = ['/usr/lib/sysimage/rpm', '/usr/share/rpm', '/var/lib/rpm'];
 const RPM_FILES = ['rpmdb.sqlite', 'Packages.db', 'Packages'];
@@ -71,7 +74,7 @@ export function contentsOf(tree: ContentTree, architecture: string): ImageConten
     ],
     kernels: kernelsIn(root),
     kernelArguments: kargs.flatMap(({ facts }) => argumentsFor(facts, architecture)),
-    units: unitsIn(root),
+    units: unitsOfTree(root),
     presets: presets.flatMap(({ facts }) => (facts.kind === 'presets' ? facts.rules : [])),
     users,
     groups,

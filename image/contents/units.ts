@@ -4,7 +4,7 @@ import { entriesAt, type TreeNode } from './file-tree.ts';
 export interface Units {
   /** All that have a file, or a link that is not a mask. */
   readonly present: readonly string[];
-  /** Those that another unit wants, requires or upholds by a link: what `systemctl enable` makes, and what vendors ship. */
+  /** Those that another unit wants, requires or upholds by a link, which `systemctl enable` or the vendor made. */
   readonly enabled: readonly string[];
   /** Those that can't start. */
   readonly masked: readonly string[];
@@ -18,7 +18,7 @@ const DEPENDENCIES = /\.(wants|requires|upholds)$/;
 type Root = Extract<TreeNode, { readonly kind: 'directory' }>;
 
 /** @returns the units that a tree has. */
-export function unitsIn(root: Root): Units {
+export function unitsOfTree(root: Root): Units {
   const units = new Map<string, 'present' | 'masked'>();
   for (const place of PLACES) {
     for (const [name, node] of entriesAt(root, place)) {

@@ -123,6 +123,21 @@ export function baseChange(
 }
 
 /**
+ * @param architectures of the pool's nodes, as GOARCH, as far as they are known.
+ * @returns the base images before and after, where the pool has one on both sides and they are not the same; by digest,
+ *   where that is known.
+ */
+export function changedBase(
+  before: ImageInputs,
+  after: ImageInputs,
+  architectures: readonly string[],
+): { readonly from: string; readonly to: string } | undefined {
+  const [from, to] = [baseOf(before), baseOf(after)];
+  if (from === undefined || to === undefined || from === to) return undefined;
+  return isSameBase(before, after, architectures) ? undefined : { from, to };
+}
+
+/**
  * Whether the labels of images name one base image for both: by repository and digest, of an index by that of an
  * architecture.
  */

@@ -51,7 +51,12 @@ const floors: Readonly<Record<string, Floors>> = {
     ['host', 'os'],
     ['records', 'files'],
   ],
-  image: [['signature', 'archive', 'base'], ['.'], ['registry', 'layer'], ['reference', 'digest']],
+  image: [
+    ['signature', 'archive', 'base'],
+    ['.'],
+    ['registry', 'layer', 'contents'],
+    ['reference', 'digest'],
+  ],
   machineconfig: [['.'], ['registries', 'services'], ['ignition'], ['problem', 'units']],
   operator: [['main'], ['lead'], ['loop'], ['.', 'proof']],
   page: [['main'], ['app', 'server'], ['read'], ['model']],

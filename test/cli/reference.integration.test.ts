@@ -7,6 +7,7 @@ import {
   DoctorOutput,
   ExplainOutput,
   HistoryOutput,
+  ImageDiffOutput,
   ImageOutput,
   MaintenanceOutput,
   NodeImageOutput,
@@ -42,6 +43,7 @@ describe('-o json', () => {
     ['explain', ExplainOutput],
     ['maintenance list', MaintenanceOutput],
     ['image inspect', ImageOutput],
+    ['image diff', ImageDiffOutput],
     ['version', VersionOutput],
   ])('has each field of %s in the reference', async (_, schema) => {
     const reference = await readFile(path.join(root, 'docs/reference/cli.md'), 'utf8');

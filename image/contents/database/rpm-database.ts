@@ -23,7 +23,7 @@ export function readRpmDatabase(bytes: Uint8Array): readonly Package[] {
   if (bytes.length < HEADER_BYTES) throw new DatabaseError('is cut off');
   // Loaded where there is such a database: every process has this file, and few ever read one.
   const { constants, DatabaseSync } = process.getBuiltinModule('node:sqlite');
-  // A database in memory can't have a write-ahead log; the file alone has all that was checkpointed (fileformat2, 1.3.3).
+  // A database in memory can't have a write-ahead log; the file has all that was checkpointed (fileformat2, 1.3.3).
   for (const at of [18, 19]) bytes[at] = 1;
   const database = new DatabaseSync(':memory:', { limits: { length: bytes.length, column: 16 } });
   try {

@@ -3,7 +3,7 @@ import { parseReference, type Reference } from '../../image/reference.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 
 /** @returns the image that an argument names. @throws CommandError */
-export function imageReference(name: string): Reference {
+export function namedReference(name: string): Reference {
   try {
     return parseReference(name);
   } catch (cause) {
