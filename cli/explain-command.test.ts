@@ -41,6 +41,11 @@ test.each([
   ],
   ['no update', node, '\nlast update: none recorded\n\nnext update: none'],
   [
+    'a node on which nothing is to be done',
+    { ...node, config: 'rendered-worker-1', state: 'updated' as const },
+    'runs rendered-worker-1\n\nlast',
+  ],
+  [
     'a node that failed',
     { ...node, config: 'rendered-worker-1', state: 'degraded' as const, what: 'etcd is away' },
     'runs rendered-worker-1\n  state: degraded: etcd is away\n\nlast',

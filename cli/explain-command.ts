@@ -197,7 +197,7 @@ export function formatExplanation(explained: NodeExplanation): string {
   return [
     `node ${node} of pool ${pool} ${config === undefined ? 'has not reported what it runs' : `runs ${config}`}`,
     ...(mode === undefined ? [] : [`  mode: ${mode}${image === undefined ? '' : `, ${image}`}`]),
-    ...(state === undefined ? [] : [formatState(state, what)]),
+    ...(state === undefined || (state === 'updated' && what === undefined) ? [] : [formatState(state, what)]),
     ...(dispute === undefined ? [] : [`  skipped: ${dispute}`]),
     ...(tried === undefined ? [] : [`  tried: ${tried}; shale try cancel undoes it now`]),
     '',
