@@ -4,7 +4,7 @@ import { labels, SIGNING_KEY_SECRET } from '../api/names.ts';
 import { SigningKeySecret } from '../builder/secrets.ts';
 import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
 import { SigningKeyError } from '../image/signature/signing-key.ts';
-import type { SigningKeyStore } from '../opt-in/act-on-layering.ts';
+import type { SigningKeyStore } from '../opt-in/signing/signing-steps.ts';
 
 /**
  * The Secret with the key that signs images. The operator creates one of the cluster's own unless the admin names

@@ -1,19 +1,21 @@
 import type { Logger } from 'pino';
 import { errorMessage } from '../api/error-message.ts';
-import { type ConfigMap, ConfigMaps, type Deployment, Deployments } from '../api/kubernetes.ts';
+import { type Deployment, Deployments } from '../api/kubernetes.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../api/machine-os-config.ts';
-import { BUILDER_DEPLOYMENT, SIGNING_KEYS_CONFIG_MAP } from '../api/names.ts';
+import { BUILDER_DEPLOYMENT } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
 import type { DigestedPullspec } from '../api/references.ts';
-import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { placeOf, type RightChange } from './builder-rights.ts';
-import type { LayeringStep, SigningKeyState } from './decide-layering.ts';
+import type { LayeringStep } from './decide-layering.ts';
 import type { PrunedBuild, Pruning } from './decide-prune.ts';
 import type { MachineOSConfigChanges } from './machine-os-configs.ts';
 import type { SeenBuilds } from './pushed-images/seen-builds.ts';
+import { type SigningKeyStore, takeSigningStep } from './signing/signing-steps.ts';
+import { unlessExists } from './unless-exists.ts';
 
 /** Deletes an image from its registry. The operator's main provides it, because this room may not import image/. */
 export interface ImagePruner {
@@ -24,16 +26,6 @@ export interface ImagePruner {
    * read.
    */
   imageAt(tag: string, build: MachineOSBuild, signal: AbortSignal): Promise<DigestedPullspec | undefined>;
-}
-
-/** The Secret with the key that signs images. This room knows no keys: the operator's main brings the real one. */
-export interface SigningKeyStore {
-  /** @throws {ApiError} */
-  read(signal: AbortSignal): Promise<SigningKeyState>;
-  /** Creates a key pair of the cluster's own; a Secret that exists stays as it is. @throws {ApiError} */
-  create(signal: AbortSignal): Promise<void>;
-  /** Deletes the Secret if `create` created it. @throws {ApiError} */
-  remove(signal: AbortSignal): Promise<void>;
 }
 
 interface LayeringActorParts {
@@ -72,41 +64,14 @@ export class LayeringActor {
         for (const change of step.changes) await this.#changeRight(change, signal);
         return;
       case 'createSigningKey':
-        return this.#createSigningKey(signal);
       case 'publishSigningKeys':
-        return this.#publishSigningKeys(step.desired, signal);
       case 'removeSigningKeys':
-        return this.#removeSigningKeys(signal);
+        return takeSigningStep(this.#parts, step, signal);
       case 'changeMachineOSConfigs':
         return this.#changeMachineOSConfigs(step.changes, signal);
       case 'prune':
         return this.#prune(step, signal);
     }
-  }
-
-  async #createSigningKey(signal: AbortSignal): Promise<void> {
-    const { log, signingKey } = this.#parts;
-    log.info('creating the key that signs images');
-    await signingKey.create(signal);
-  }
-
-  async #publishSigningKeys(desired: NewObject<ConfigMap>, signal: AbortSignal): Promise<void> {
-    const { client, log, namespace } = this.#parts;
-    const { data = {}, metadata } = desired;
-    log.info({ keys: Object.keys(data) }, 'publishing the keys that images must be signed with');
-    const present = await client.find(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, { namespace, signal });
-    if (present === undefined) {
-      await unlessExists(client.create(ConfigMaps, desired, { namespace, signal }));
-      return;
-    }
-    const replaced = { ...present, metadata: { ...present.metadata, ...metadata }, data };
-    await client.replace(ConfigMaps, replaced, { namespace, signal });
-  }
-
-  async #removeSigningKeys(signal: AbortSignal): Promise<void> {
-    const { client, signingKey, namespace } = this.#parts;
-    await signingKey.remove(signal);
-    await client.delete(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, { namespace, signal });
   }
 
   async #startBuilder(desiredBuilder: NewObject<Deployment>, signal: AbortSignal): Promise<void> {
@@ -202,13 +167,5 @@ export class LayeringActor {
       'PruneFailed',
       `Could not delete ${[...images, ...tags].join(', ')}: ${why}. Shale retries until it succeeds.`,
     );
-  }
-}
-
-async function unlessExists(created: Promise<unknown>): Promise<void> {
-  try {
-    await created;
-  } catch (error) {
-    if (!isAlreadyExists(error)) throw error;
   }
 }

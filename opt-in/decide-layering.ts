@@ -1,4 +1,4 @@
-import type { ConfigMap, Deployment } from '../api/kubernetes.ts';
+import type { Deployment } from '../api/kubernetes.ts';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
@@ -10,22 +10,18 @@ import type { PoolRevision } from '../api/pool-revision.ts';
 import { decideRights, type ObservedRight, type RightChange } from './builder-rights.ts';
 import { decidePrune, isUsed, type Pruning } from './decide-prune.ts';
 import { decideMachineOSConfigs, type MachineOSConfigChanges, madeBySwitch } from './machine-os-configs.ts';
-import { decideSigningKeys, type Signing } from './signing/signing-keys.ts';
+import type { Signing } from './signing/signing-keys.ts';
+import { decideSigning, type SigningObservation, type SigningStep } from './signing/signing-steps.ts';
 import type { SwitchState } from './switch.ts';
 
 /** Everything that the state of layering on a cluster consists of. */
-export interface LayeringObservation {
+export interface LayeringObservation extends SigningObservation {
   readonly state: SwitchState;
   readonly pools: readonly MachineConfigPool[];
   readonly machineOSConfigs: readonly MachineOSConfig[];
-  readonly builds: readonly MachineOSBuild[];
   readonly nodes: readonly MachineConfigNode[];
   /** What the nodes of each pool may run. */
   readonly revisions: readonly PoolRevision[];
-  readonly signing: Signing;
-  readonly signingKey: SigningKeyState;
-  /** The ConfigMap of public keys. */
-  readonly publishedKeys: ConfigMap | undefined;
   readonly builder: Deployment | undefined;
   /** The Deployment that the builder should have, for each way of signing. */
   readonly desiredBuilder: Readonly<Record<Signing, NewObject<Deployment>>>;
@@ -37,21 +33,11 @@ export interface LayeringObservation {
   readonly keepImages: number;
 }
 
-/** The Secret with the key that signs images. */
-export type SigningKeyState =
-  /** It has a usable key; `publicKey` is in PEM. */
-  | { readonly kind: 'usable'; readonly publicKey: string }
-  | { readonly kind: 'missing' }
-  /** Builds fail with the reason until an admin changes it. */
-  | { readonly kind: 'unusable'; readonly why: string };
-
 /** The next thing to do; after it the cluster is observed again. */
 export type LayeringStep =
   | { readonly kind: 'startBuilder' | 'updateBuilder'; readonly desired: NewObject<Deployment> }
   | { readonly kind: 'stopBuilder' }
-  | { readonly kind: 'createSigningKey' }
-  | { readonly kind: 'publishSigningKeys'; readonly desired: NewObject<ConfigMap> }
-  | { readonly kind: 'removeSigningKeys' }
+  | SigningStep
   | { readonly kind: 'changeRights'; readonly changes: readonly RightChange[] }
   | { readonly kind: 'changeMachineOSConfigs'; readonly changes: MachineOSConfigChanges }
   | ({ readonly kind: 'prune' } & Pruning)
@@ -99,17 +85,6 @@ export function decideLayering(observation: LayeringObservation): LayeringStep {
     kind: 'wait',
     why: `nodes that are returning to the stock image still run ${plural(waiting.length, 'image')}`,
   };
-}
-
-/** Nodes must know a key before the first image that it signed. */
-function decideSigning(observation: LayeringObservation): LayeringStep | undefined {
-  const { signing, signingKey, publishedKeys: published, builds } = observation;
-  if (signing === 'required' && signingKey.kind !== 'usable') {
-    return signingKey.kind === 'missing' ? { kind: 'createSigningKey' } : undefined;
-  }
-  const current = signingKey.kind === 'usable' ? signingKey.publicKey : '';
-  const desired = decideSigningKeys({ signing, published, current, builds });
-  return desired === undefined ? undefined : { kind: 'publishSigningKeys', desired };
 }
 
 /**

@@ -24,9 +24,9 @@ import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cl
 import { aBuild, aMachineConfigNode, aPool, aSuccess, image } from '../test/fixtures/objects.ts';
 import { builderDeployment } from './builder-deployment.ts';
 import { builderRights } from './builder-rights.ts';
-import type { SigningKeyState } from './decide-layering.ts';
 import { LayeringController } from './layering-controller.ts';
 import { SeenBuilds } from './pushed-images/seen-builds.ts';
+import type { SigningKeyState } from './signing/signing-steps.ts';
 
 const NAMESPACE = 'shale-system';
 const signal = new AbortController().signal;

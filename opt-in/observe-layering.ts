@@ -10,11 +10,11 @@ import type { KubernetesObject } from '../api/object.ts';
 import { type PoolRevision, PoolRevisions } from '../api/pool-revision.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, type Informer } from '../cluster/informer.ts';
-import type { SigningKeyStore } from './act-on-layering.ts';
 import { builderPodLabels } from './builder-deployment.ts';
 import { type BuilderRight, builderRights, type ObservedRight, placeOf } from './builder-rights.ts';
-import type { LayeringObservation, SigningKeyState } from './decide-layering.ts';
+import type { LayeringObservation } from './decide-layering.ts';
 import { readSigning } from './signing/signing-keys.ts';
+import { SigningKeyReader, type SigningKeyStore } from './signing/signing-steps.ts';
 import { readSwitch } from './switch.ts';
 
 type Watched<T extends KubernetesObject> = Pick<Informer<T>, 'list' | 'onChange' | 'synced'>;
@@ -83,12 +83,6 @@ interface LayeringObserverParts {
   readonly now: () => number;
 }
 
-/**
- * How old the reading of the signing key may be: a rotation is noticed this late. The Secret is not watched: its name
- * is the admin's choice.
- */
-const SIGNING_KEY_AGE_MS = 60_000;
-
 /** The builder signs with no key that isn't published, so a build that is retried may wait for that. */
 function isRetried({ status }: MachineOSBuild): boolean {
   return status?.attempts !== undefined && status.buildEnd === undefined;
@@ -102,10 +96,11 @@ export interface ObservedLayering extends LayeringObservation {
 /** Observes everything that the state of layering consists of. */
 export class LayeringObserver {
   readonly #parts: LayeringObserverParts;
-  #signingKey: { readonly state: SigningKeyState; readonly readAt: number } | undefined;
+  readonly #signingKey: SigningKeyReader;
 
   constructor(parts: LayeringObserverParts) {
     this.#parts = parts;
+    this.#signingKey = new SigningKeyReader(parts);
   }
 
   /**
@@ -121,7 +116,7 @@ export class LayeringObserver {
     const { machineOSConfigs, machineOSBuilds, machineConfigNodes, poolRevisions } = caches.shared;
     if (isBuilding) {
       const mayWait = machineOSBuilds.list().some(isRetried);
-      await this.#readSigningKey(mayWait ? 0 : SIGNING_KEY_AGE_MS, signal);
+      await this.#signingKey.read(mayWait ? 'now' : 'of-late', signal);
     }
     return this.#observation({
       switchConfigMap: caches.shared.layeringSwitch.get(SWITCH_CONFIG_MAP, namespace),
@@ -160,7 +155,7 @@ export class LayeringObserver {
         client.list(MachineOSConfigs, { signal }),
         client.list(MachineOSBuilds, { signal }),
         Promise.all(caches.rights.map(({ right }) => this.#right(right, signal))),
-        this.#readSigningKey(0, signal),
+        this.#signingKey.read('now', signal),
       ]);
     return this.#observation({
       switchConfigMap,
@@ -192,19 +187,11 @@ export class LayeringObserver {
       ...read,
       state: readSwitch(read.switchConfigMap),
       signing: readSigning(read.switchConfigMap),
-      signingKey: this.#signingKey?.state ?? { kind: 'missing' },
+      signingKey: this.#signingKey.state,
       pools: caches.shared.pools.list(),
       desiredBuilder,
       keepImages,
     };
-  }
-
-  async #readSigningKey(maxAgeMs: number, signal: AbortSignal): Promise<void> {
-    const { signingKey, now } = this.#parts;
-    // Negative after the clock was set back.
-    const ageMs = now() - (this.#signingKey?.readAt ?? Number.POSITIVE_INFINITY);
-    if (ageMs >= 0 && ageMs < maxAgeMs) return;
-    this.#signingKey = { state: await signingKey.read(signal), readAt: now() };
   }
 
   async #right(right: BuilderRight, signal: AbortSignal): Promise<ObservedRight> {
