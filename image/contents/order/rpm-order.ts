@@ -31,7 +31,7 @@ function partsOf(text: string) {
  *
  * @returns -1, 0 or 1, as `rpm.vercmp` of RPM's Lua.
  */
-export function compareRpmParts(a: string, b: string): number {
+function compareRpmParts(a: string, b: string): number {
   if (a === b) return 0;
   const [left, right] = [segmentsOf(a), segmentsOf(b)];
   for (let at = 0; ; at += 1) {
