@@ -94,7 +94,7 @@ export const PlanOutput = z.array(
       pinnedImages: z.strictObject({ added: z.number(), removed: z.number() }).optional(),
       image: z
         .strictObject({
-          way: z.enum(['Append', 'Relabel', 'Engine']),
+          way: z.enum(['Append', 'Relabel', 'Engine', 'PreBuilt']),
           why: z.string(),
           problems: z.array(z.string()).readonly().optional(),
         })
