@@ -54,6 +54,11 @@ export const describedLabels = {
     on: 'MachineOSBuild',
     meaning: 'the rendered config in the image; absent if its name has more than 63 characters',
   },
+  preBuiltImage: {
+    name: `${MCO_GROUP}/pre-built-image`,
+    on: 'MachineOSBuild',
+    meaning: '`true` on a build that takes the image of the annotation of this name',
+  },
   nodeRolePrefix: {
     name: 'node-role.kubernetes.io/',
     on: 'Node',

@@ -8,8 +8,11 @@ import {
   TaggedPullspecSchema,
 } from './references.ts';
 
-/** The build method: a layer appended to the base, new labels on an image that has the layer, or a container engine. */
-export type BuildWay = 'Append' | 'Relabel' | 'Engine';
+/**
+ * The build method: a layer appended to the base, new labels on an image that has the layer, a container engine, or an
+ * image that existed and was verified.
+ */
+export type BuildWay = 'Append' | 'Relabel' | 'Engine' | 'PreBuilt';
 
 const finalOnce = (type: string) => ({
   rule: `oldSelf.exists(x, x.type=='${type}' && x.status=='True') ? self==oldSelf : true`,
@@ -90,7 +93,7 @@ export const MachineOSBuildStatus = z
         ],
       })
       .exactOptional()
-      .describe('The build method: Append, Relabel or Engine.'),
+      .describe('The build method: Append, Relabel, Engine or PreBuilt.'),
     relatedObjects: z.array(RelatedObject).max(10).exactOptional().describe('Objects related to the build.'),
     buildStart: z.string().meta({ format: 'date-time' }).exactOptional().describe('When the build started.'),
     buildEnd: z.string().meta({ format: 'date-time' }).exactOptional().describe('When the build ended.'),
@@ -195,6 +198,8 @@ export const buildFailures = {
   InvalidContainerfile: 'fix the line of the Containerfile that the message names',
   InvalidPackageName: 'fix the name of the package or extension',
   UnexpectedContent: 'check the registry or the engine: the content does not match its digest',
+  PreBuiltImageRefused:
+    'name another image in the annotation `machineconfiguration.openshift.io/pre-built-image` of the MachineOSConfig, or remove it to have one built: the message says what of the image is not what the builder would build',
   PoliciesChanged: 'nothing: a build for the new policies follows',
   NoEngine: 'configure a container engine for the builder (`--engine`): the image needs commands to run',
   EngineMisconfigured: 'fix the flags of the container engine',

@@ -220,6 +220,12 @@ export const describedAnnotations = {
     on: 'MachineOSConfig, MachineOSBuild',
     meaning: 'a changed value, also an empty one, starts another build of the same inputs',
   },
+  preBuiltImage: {
+    name: `${MCO_GROUP}/pre-built-image`,
+    on: 'MachineOSConfig, MachineOSBuild',
+    meaning:
+      'an image by digest, in the repository of `renderedImagePushSpec`, that the pool starts from: it becomes the first image if the builder computes the same one. On a MachineOSBuild: the image that it took, or was to take',
+  },
 } as const satisfies Readonly<Record<string, DescribedName>>;
 
 /** @returns only the names, by the same keys. */

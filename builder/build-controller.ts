@@ -435,12 +435,14 @@ function newBuild(
         [labels.targetPool]: config.spec.machineConfigPool.name,
         [labels.machineOSConfig]: config.metadata.name,
         [labels.renderedConfig]: requested.renderedConfig,
+        ...(requested.preBuiltImage === undefined ? {} : { [labels.preBuiltImage]: 'true' }),
       }),
       annotations: {
         [annotations.buildNameVersion]: BUILD_NAME_VERSION,
         [annotations.earlierImages]: earlier.slice(-MAX_EARLIER_IMAGES).join(' '),
         ...present({
           [annotations.pushSecret]: config.spec.renderedImagePushSecret?.name,
+          [annotations.preBuiltImage]: requested.preBuiltImage,
           [annotations.relabels]: requested.relabels,
           [annotations.forRollback]: requested.sameAs === undefined ? undefined : 'true',
         }),

@@ -4,6 +4,7 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { BuildFailureReason, MachineOSBuild } from '../api/machine-os-build.ts';
 import type { BuildWaitingReason, MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
+import { awaitedPreBuiltImage, preBuiltImageOf } from '../api/pre-built-image.ts';
 import { present } from '../api/present.ts';
 import { otherOwnerMessage } from '../api/repository-owner.ts';
 import type { ImageState } from '../disruption/transitions.ts';
@@ -54,6 +55,8 @@ export type BuildDecision =
       readonly architectures: readonly string[];
       /** What its label lists a transition from. */
       readonly transitionsFrom: readonly ImageState[];
+      /** The image that becomes the pool's first one if it is what would be built. */
+      readonly preBuiltImage?: string;
       /** The build whose image gets another label, if this is not the first of its inputs. */
       readonly relabels?: string;
       /** The existing object of that name, if any. */
@@ -67,6 +70,9 @@ export type BuildDecision =
 /**
  * Decides the builds of a MachineOSConfig: exactly one for the pool's rendered config, and none of older inputs still
  * running.
+ *
+ * The first image of a pool may be one that exists (the annotation pre-built-image): its build verifies it, and has the
+ * name of the build that would make it, as with MCO. A build that was created for another image is recreated.
  *
  * A failed build stays failed until one of its inputs, or the rebuild annotation, changes; one that lacked an engine,
  * until the builder has one. An interrupted build whose inputs are requested again is recreated, because the conditions
@@ -112,6 +118,8 @@ export function decideBuild(observation: BuildObservation): BuildDecision {
   };
   const first = firstBuild(observation, { ...inputs, rebuild, ownArchitecture: observation.ownArchitecture });
   const { name, build } = latestBuild(observation, inputs, first);
+  const preBuiltImage = name === first.name ? firstImage(observation) : undefined;
+  const isOfOther = build !== undefined && isForOtherImage(build, preBuiltImage);
   return {
     kind: 'build',
     name,
@@ -120,13 +128,24 @@ export function decideBuild(observation: BuildObservation): BuildDecision {
     policyDigest,
     architectures,
     transitionsFrom: observation.states,
-    ...present({ relabels: name === first.name ? undefined : first.name }),
+    ...present({ preBuiltImage, relabels: name === first.name ? undefined : first.name }),
     build,
-    next: nextStep(build, observation),
+    next: isOfOther ? 'recreate' : nextStep(build, observation),
     interrupt: observation.builds.filter(
-      (candidate) => candidate.metadata.name !== name && !hasEnded(candidate),
+      (candidate) => (candidate.metadata.name !== name || isOfOther) && !hasEnded(candidate),
     ),
   };
+}
+
+/** @returns the image that a pool without one starts from; undefined where it is built. */
+function firstImage({ builds, machineOSConfig }: BuildObservation): string | undefined {
+  const hasImage = builds.some((build) => outcomeOf(build) === 'Succeeded');
+  return hasImage ? undefined : awaitedPreBuiltImage(machineOSConfig);
+}
+
+/** What succeeded stays, whichever way its image came. */
+function isForOtherImage(build: MachineOSBuild, requested: string | undefined): boolean {
+  return outcomeOf(build) !== 'Succeeded' && preBuiltImageOf(build) !== requested;
 }
 
 interface NamedBuild {

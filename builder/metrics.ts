@@ -20,7 +20,7 @@ export class BuildMetrics {
 
   readonly #builds = new Counter({
     name: 'shale_builder_builds_total',
-    help: 'Finished builds, by result and by build method (Append, Relabel, Engine).',
+    help: 'Finished builds, by result and by build method (Append, Relabel, Engine, PreBuilt).',
     labelNames: ['result', 'way'],
     registers: [this.registry],
   });

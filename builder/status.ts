@@ -99,6 +99,9 @@ export function buildStatus(
   return { ...rest, conditions: observedAt(withReadiness, generation) };
 }
 
+/** MCO's reason where a build only took an image that exists. */
+const PRE_BUILT = 'PreBuiltImageSeeded';
+
 function statusAt(
   status: MachineOSBuildStatus | undefined,
   phase: BuildPhase,
@@ -139,7 +142,7 @@ function statusAt(
         conditions: set(
           prepared,
           ['Building', 'False', 'Succeeded', 'The build succeeded'],
-          ['Succeeded', 'True', 'Succeeded', phase.summary],
+          ['Succeeded', 'True', phase.way === 'PreBuilt' ? PRE_BUILT : 'Succeeded', phase.summary],
         ),
       };
     case 'failed':

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
 import { changeOf } from '../api/change-id.ts';
+import type { MachineConfig } from '../api/machine-config.ts';
+import { annotations } from '../api/names.ts';
+import { present } from '../api/present.ts';
 import { aMachineConfigNode, aNode, aPool } from '../test/fixtures/objects.ts';
 import { condition, observed, pool } from '../test/fixtures/observed-cluster.ts';
 import { ExplainOutput } from './command-line/output-schemas.ts';
@@ -141,4 +144,27 @@ test('of a node that failed at its target, its state and what to do are explaine
     what: 'etcd is away',
     failed: { config: 'rendered-worker-1', advice: expect.stringContaining('shale retry a') },
   });
+});
+
+test('the stream of OS images is named of what a node runs and of what it gets', () => {
+  const rendered = (name: string, stream?: string): MachineConfig => ({
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfig',
+    metadata: { name, annotations: present({ [annotations.osImageStream]: stream }) },
+    spec: {},
+  });
+  const configs = [rendered('rendered-worker-1', 'el9'), rendered('rendered-worker-2', 'el10')];
+  const asked = { staged: true, causes: [], actions: [], source: 'the policies in force' };
+  const plan = { config: 'rendered-worker-2', ...asked };
+  const configVersion = { current: 'rendered-worker-1', desired: 'rendered-worker-2' };
+  const cluster = observed({ machineConfigNodes: [aMachineConfigNode('a', {}, { configVersion, plan })] });
+  const explained = explainNode('a', cluster, configs, 0);
+  if (explained === undefined) throw new Error('not explained');
+  expect(explained).toMatchObject({ osImageStream: 'el9', next: { osImageStream: 'el10' } });
+  expect(ExplainOutput.safeParse(explained).error).toBeUndefined();
+  const lines = formatExplanation(explained).split('\n');
+  expect(lines[1]).toBe('  OS image stream: el9');
+  expect(lines).toContain('  OS image stream: el10');
+  const without = explainNode('a', cluster, [rendered('rendered-worker-1')], 0);
+  expect(without === undefined ? '' : formatExplanation(without)).not.toContain('stream');
 });

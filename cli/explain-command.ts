@@ -3,6 +3,7 @@ import { type ChangeId, changeOf } from '../api/change-id.ts';
 import { type DisruptionCause, formatActions, formatAsked } from '../api/disruption-action.ts';
 import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import type { UpdatePlan, UpdateRecord } from '../api/machine-config-node.ts';
+import { annotations } from '../api/names.ts';
 import { configsWith } from '../machineconfig/owners.ts';
 import { failureAtTarget } from '../rollout/pools/progress.ts';
 import { nodeView } from '../view/node-view.ts';
@@ -54,6 +55,8 @@ interface NodeExplanation {
   /** The rendered config that it runs; absent until the daemon reports it. */
   readonly config?: string | undefined;
   readonly image?: string | undefined;
+  /** The stream of OS images of the config that it runs; absent where that has none. */
+  readonly osImageStream?: string | undefined;
   /** Why it is in no pool, `pool` being the one that it was in last. */
   readonly dispute?: string | undefined;
   /** Its state, as in `shale status`, and what it does or waits for; absent where `next` has them. */
@@ -85,6 +88,8 @@ interface ExplainedUpdate {
   /** Identifies the change in logs, events and traces. */
   readonly change: ChangeId;
   readonly image?: string | undefined;
+  /** The stream of OS images of the config; absent where that has none, or is gone. */
+  readonly osImageStream?: string | undefined;
   readonly causes: readonly ExplainedCause[];
   /** The actions of all causes together, as text. */
   readonly actions: string;
@@ -122,12 +127,17 @@ export function explainNode(
     machineConfigs,
   );
   const { lastUpdate, plan } = object.status ?? {};
+  const explain = (update: UpdatePlan | UpdateRecord) => ({
+    ...updateOf(update, sources),
+    osImageStream: streamOf(update.config, machineConfigs),
+  });
   return {
     node: name,
     pool: view.pool,
     mode: view.mode,
     config: view.config.current,
     image: view.image?.current,
+    osImageStream: streamOf(view.config.current, machineConfigs),
     dispute: disputeOn(cluster, name),
     tried: pool === undefined ? undefined : triedChanges(pool),
     ...(plan === undefined ? { state: view.state, what: view.what } : {}),
@@ -137,12 +147,12 @@ export function explainNode(
       failureAtTarget(object.spec, object.status) !== undefined
         ? { config: object.spec.configVersion.desired, advice: view.advice }
         : undefined,
-    ...(lastUpdate === undefined ? {} : { last: lastOf(lastUpdate, sources) }),
+    ...(lastUpdate === undefined ? {} : { last: { ...explain(lastUpdate), ...resultOf(lastUpdate) } }),
     ...(plan === undefined
       ? {}
       : {
           next: {
-            ...updateOf(plan, sources),
+            ...explain(plan),
             state: view.state,
             what: view.what,
           },
@@ -155,26 +165,35 @@ function inOrder(names: readonly string[], configs: readonly MachineConfig[]): M
   return names.flatMap((name) => byName.get(name) ?? []);
 }
 
-function lastOf(
-  record: UpdateRecord,
-  sources: readonly MachineConfig[],
-): NonNullable<NodeExplanation['last']> {
-  const { result, startedAt, finishedAt, bootIDBefore, bootIDAfter, message } = record;
+function resultOf({
+  result,
+  startedAt,
+  finishedAt,
+  bootIDBefore,
+  bootIDAfter,
+  softReboot,
+  message,
+}: UpdateRecord): Omit<NonNullable<NodeExplanation['last']>, keyof ExplainedUpdate> {
   return {
-    ...updateOf(record, sources),
     result,
     startedAt,
     finishedAt,
     rebooted: bootIDBefore !== bootIDAfter,
-    ...(record.softReboot === true ? { softly: true } : {}),
+    ...(softReboot === true ? { softly: true } : {}),
     message,
   };
+}
+
+/** Which stream a pool has now may be another, and a custom pool inherits worker's: what was rendered counts. */
+function streamOf(config: string | undefined, machineConfigs: readonly MachineConfig[]): string | undefined {
+  const rendered = machineConfigs.find(({ metadata }) => metadata.name === config);
+  return rendered?.metadata.annotations?.[annotations.osImageStream];
 }
 
 function updateOf(
   { config, image, causes, actions, softReboot = false, source }: UpdatePlan | UpdateRecord,
   sources: readonly MachineConfig[],
-): ExplainedUpdate {
+): Omit<ExplainedUpdate, 'osImageStream'> {
   return {
     config,
     change: changeOf(config),
@@ -193,9 +212,11 @@ function updateOf(
 
 /** @returns the explanation as text, with one line for each cause. */
 export function formatExplanation(explained: NodeExplanation): string {
-  const { node, pool, mode, config, image, state, what, dispute, tried, failed, last, next } = explained;
+  const { node, pool, mode, config, image, osImageStream } = explained;
+  const { state, what, dispute, tried, failed, last, next } = explained;
   return [
     `node ${node} of pool ${pool} ${config === undefined ? 'has not reported what it runs' : `runs ${config}`}`,
+    ...streamLine(osImageStream),
     ...(mode === undefined ? [] : [`  mode: ${mode}${image === undefined ? '' : `, ${image}`}`]),
     ...(state === undefined || (state === 'updated' && what === undefined) ? [] : [formatState(state, what)]),
     ...(dispute === undefined ? [] : [`  skipped: ${dispute}`]),
@@ -230,9 +251,14 @@ function formatReboot({ rebooted, softly }: NonNullable<NodeExplanation['last']>
   return rebooted ? 'with a reboot' : 'without a reboot';
 }
 
-function linesOf({ change, causes, actions, source }: ExplainedUpdate): string[] {
+function streamLine(osImageStream: string | undefined): string[] {
+  return osImageStream === undefined ? [] : [`  OS image stream: ${osImageStream}`];
+}
+
+function linesOf({ change, osImageStream, causes, actions, source }: ExplainedUpdate): string[] {
   return [
     `  change ${change}`,
+    ...streamLine(osImageStream),
     ...causes.map((cause) => {
       const who =
         cause.machineConfigs.length === 0 ? 'no MachineConfig (removed)' : cause.machineConfigs.join(', ');

@@ -6,6 +6,7 @@ import { ConfigMaps } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
+import { preBuiltImageOf } from '../../api/pre-built-image.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { isNotFound } from '../../cluster/api-client.ts';
@@ -35,6 +36,7 @@ import type { StepRunner } from './build-trace.ts';
 import { type KnownState, knownStates } from './known-states.ts';
 import { recordingPushes } from './recorded-pushes.ts';
 import type { BuildJob } from './running-builds.ts';
+import { takeImage } from './take-image.ts';
 import { recordedBases } from './tree-of-base.ts';
 
 export interface ImageMakerOptions extends RegistryAccessOptions {
@@ -84,7 +86,8 @@ export class ImageMaker {
     if (isForged(rendered))
       throw new BuildFailure('InvalidConfig', forgedMessage(rendered.metadata.name), { temporary: true });
     const { baseImagePullSecret, renderedImagePushSecret } = machineOSConfig.spec;
-    const { policies, policyDigest } = policiesInForce(caches, build.spec);
+    const inForce = policiesInForce(caches, build.spec);
+    const { policies, policyDigest } = inForce;
     const pool = machineOSConfig.spec.machineConfigPool.name;
     const log = this.#options.log.child(changeField(rendered.metadata.name));
     const builds = caches.builds
@@ -103,6 +106,19 @@ export class ImageMaker {
       (image) => this.#recordPush(build, image, signal),
     );
     const { built, left } = await byBase(client, { baseImage, architectures }, signal);
+    const known = { baseTrees: this.#baseTrees, baseRecords: recordedBases(builds, pushSpec) };
+    const sealed = (result: BuildResult): BuildResult => ({
+      ...result,
+      ...present({ signingKey: key && signingKeyName(key.publicKey) }),
+      ...(left.length === 0 ? {} : { summary: `${result.summary}; ${noneFor(left)}` }),
+    });
+    const preBuiltImage = preBuiltImageOf(build);
+    if (preBuiltImage !== undefined) {
+      const configs = (name: string) => caches.machineConfigs.get(name);
+      const requested = { machineOSConfig, rendered, baseImage, pushSpec, inForce, configs };
+      const input = { preBuiltImage, ...requested, ...known, architectures: built, key, step };
+      return sealed(await takeImage(client, input, signal));
+    }
     const result = await buildForArchitectures(
       client,
       {
@@ -119,8 +135,7 @@ export class ImageMaker {
         }),
         froms: this.#froms(build, pool, builds),
         architectures: built,
-        baseTrees: this.#baseTrees,
-        baseRecords: recordedBases(builds, pushSpec),
+        ...known,
         version,
         created,
         // The pool's annotations are about what it was rolled back from.
@@ -143,10 +158,7 @@ export class ImageMaker {
       },
       signal,
     );
-    const signed = { ...result, ...present({ signingKey: key && signingKeyName(key.publicKey) }) };
-    if (left.length === 0) return signed;
-    const none = left.map((architecture) => `linux/${architecture}`).join(' and ');
-    return { ...signed, summary: `${result.summary}; nothing for ${none}: the base image has none` };
+    return sealed(result);
   }
 
   /**
@@ -201,6 +213,11 @@ export class ImageMaker {
     const { caches, signingKeySecret } = this.#options;
     return reservedSecrets(signingKeySecret, caches.machineOSConfigs.list(), caches.builds.list());
   }
+}
+
+function noneFor(architectures: readonly string[]): string {
+  const platforms = architectures.map((architecture) => `linux/${architecture}`).join(' and ');
+  return `nothing for ${platforms}: the base image has none`;
 }
 
 /** A label must state transitions under the policies that it names, or nodes would take the wrong actions. */

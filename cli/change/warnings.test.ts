@@ -92,19 +92,6 @@ test.each<[string, KubernetesObject, string[]]>([
   expect(warningsOf(cluster)).toEqual(expected);
 });
 
-test('an image made beforehand is named by an annotation that Shale does not read', () => {
-  const given = object(MCO, 'MachineOSConfig', {
-    machineConfigPool: { name: 'worker' },
-    renderedImagePushSpec: 'registry.example.com/os/worker:latest',
-  });
-  const annotations = {
-    'machineconfiguration.openshift.io/pre-built-image': 'registry.example.com/os/worker',
-  };
-  expect(warningsOf(offlineCluster([{ ...given, metadata: { name: 'worker', annotations } }]))).toEqual([
-    'MachineOSConfig worker: metadata.annotations: machineconfiguration.openshift.io/pre-built-image has no effect: the image is built, and what commands made beforehand is used if the key of the cluster signed it (docs/engine.md)',
-  ]);
-});
-
 test('warnings of MachineConfigs that only have them together', () => {
   const config = (name: string, unit: object): KubernetesObject => ({
     ...object(MCO, 'MachineConfig', {

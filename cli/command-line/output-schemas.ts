@@ -94,7 +94,7 @@ export const PlanOutput = z.array(
       pinnedImages: z.strictObject({ added: z.number(), removed: z.number() }).optional(),
       image: z
         .strictObject({
-          way: z.enum(['Append', 'Relabel', 'Engine']),
+          way: z.enum(['Append', 'Relabel', 'Engine', 'PreBuilt']),
           why: z.string(),
           problems: z.array(z.string()).readonly().optional(),
         })
@@ -259,6 +259,7 @@ const explainedUpdate = z.strictObject({
   config: z.string(),
   change: z.string(),
   image: z.string().optional(),
+  osImageStream: z.string().optional(),
   causes: z.array(
     z.strictObject({
       machineConfigs: z.array(z.string()),
@@ -278,6 +279,7 @@ export const ExplainOutput = z.strictObject({
   mode: z.enum(['Standard', 'Layered']).optional(),
   config: z.string().optional(),
   image: z.string().optional(),
+  osImageStream: z.string().optional(),
   dispute: z.string().optional(),
   state: z.string().optional(),
   what: z.string().optional(),

@@ -41,7 +41,7 @@ export interface HistoryEntry {
   /** By digest. */
   readonly image?: string | undefined;
   readonly build?: string | undefined;
-  /** The build method: Append, Relabel or Engine; Render for a config without an image. */
+  /** The build method: Append, Relabel, Engine or PreBuilt; Render for a config without an image. */
   readonly way: string;
   readonly result: 'Succeeded' | 'Failed' | 'Interrupted' | 'Building';
   /** It only labels an earlier image again, for a rollback to it. */

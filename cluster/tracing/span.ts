@@ -33,7 +33,7 @@ export interface Span {
 }
 
 /** The steps of a build. */
-export type BuildStep = 'engine' | 'base' | 'layer' | 'push' | 'seal' | 'index';
+export type BuildStep = 'engine' | 'base' | 'layer' | 'push' | 'seal' | 'index' | 'proof';
 
 interface SpanAttributes {
   readonly 'shale.pool'?: string;

@@ -58,7 +58,7 @@ export interface BuildRow extends Omit<BuildView, 'name' | 'since' | 'lastLine'>
   readonly created: number;
   readonly start?: number;
   readonly end?: number;
-  /** Append, Relabel or Engine. */
+  /** Append, Relabel, Engine or PreBuilt. */
   readonly way?: string;
   readonly attempts?: number;
   readonly image?: string;

@@ -181,3 +181,34 @@ test('does not take another OS image of standard mode for the same', () => {
   });
   expect(baseChange(standard('a', ':1'), standard('b', ':2'), undefined)).toBeUndefined();
 });
+
+const naming = (of: ReturnType<typeof inputs>, status: MachineOSConfig['status'] = {}) => {
+  const { machineOSConfig } = of;
+  const annotations = {
+    'machineconfiguration.openshift.io/pre-built-image': 'r.example.com/os/worker@sha256:1',
+  };
+  const metadata = { ...machineOSConfig.metadata, annotations };
+  return { ...of, machineOSConfig: { ...machineOSConfig, metadata, status } };
+};
+const standard: ImageInputs = { ...inputs('a'), machineOSConfig: undefined };
+
+test.each([
+  ['of a pool without one is taken', standard, naming(inputs('a')), 'PreBuilt'],
+  [
+    'where commands have to run, on what they made',
+    standard,
+    naming(inputs('a', {}, CONTAINERFILE)),
+    'Engine',
+  ],
+  [
+    'is named by a file, and the pool has an image',
+    naming(inputs('a'), { currentImagePullSpec: 'x' }),
+    naming(inputs('b')),
+    'Append',
+  ],
+  ['of a pool that waits for it', naming(inputs('a')), naming(inputs('b')), 'PreBuilt'],
+])('the image made beforehand %s', (_, before, after, way) => {
+  const image = imageToBuild(before, after, ['amd64']);
+  expect(image?.way).toBe(way);
+  expect(image?.why.includes('r.example.com/os/worker@sha256:1 is taken if')).toBe(way !== 'Append');
+});

@@ -2,6 +2,7 @@ import { errorMessage } from '../../api/error-message.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { BuildWay } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig, MachineOSConfigSpec } from '../../api/machine-os-config.ts';
+import { awaitedPreBuiltImage } from '../../api/pre-built-image.ts';
 import { isByDigest, repositoryOf, withoutTag } from '../../api/references.ts';
 import { baseObstacles } from '../../machineconfig/base-obstacles.ts';
 import type { BaseContent } from '../../machineconfig/base-tree.ts';
@@ -79,6 +80,9 @@ export function imageToBuild(
     const hasPackages = engineSpecs.some((engineSpec) => engineSpec !== undefined);
     const { configs = [], tree } = after;
     const problems = problemsOf({ rendered, hasPackages, configs, tree });
+    const taken = takenImage(before, machineOSConfig);
+    if (taken !== undefined)
+      return { way: hasPackages ? 'Engine' : 'PreBuilt', why: takenBecause(taken, hasPackages), problems };
     const ran = engineSpecs.find(
       (engineSpec) => engineSpec !== undefined && mustRun(engineSpec, before, after, architectures),
     );
@@ -92,6 +96,21 @@ export function imageToBuild(
     const problem = errorMessage(error);
     return { way: 'Engine', why: 'a container engine is required', problems: [problem] };
   }
+}
+
+/**
+ * @param before what is applied may have no status, as in a file.
+ * @returns the image that exists and that the pool starts from; undefined where its image is built.
+ */
+function takenImage(before: ImageInputs, after: MachineOSConfig): string | undefined {
+  return before.machineOSConfig?.status?.currentImagePullSpec === undefined
+    ? awaitedPreBuiltImage(after)
+    : undefined;
+}
+
+function takenBecause(image: string, hasPackages: boolean): string {
+  const commands = hasPackages ? ', and a key of the cluster has signed what its commands were given' : '';
+  return `${image} is taken if its layers, configuration and labels are those that the builder computes${commands}; another is refused`;
 }
 
 /** @returns the image that the pool has asked for already, if it can't be built; undefined if it can. */

@@ -215,3 +215,32 @@ test('sets of pinned images that no pool has, and pools whose sets are missing',
     'MachineConfigPool worker: spec.pinnedImageSets: PinnedImageSet missing does not exist',
   ]);
 });
+
+test.each<[string, string, object | undefined, string[]]>([
+  ['by digest in the repository of the pool', `r.io/os/worker@sha256:${'a'.repeat(64)}`, undefined, []],
+  [
+    'by tag',
+    'r.io/os/worker:1',
+    undefined,
+    [
+      `MachineOSConfig worker: metadata.annotations: machineconfiguration.openshift.io/pre-built-image: is "r.io/os/worker:1"; expected an image by digest in the pool's repository, r.io/os/worker@sha256:<64 hexadecimal digits>`,
+    ],
+  ],
+  [
+    'by tag, where the pool has an image',
+    'r.io/os/worker:1',
+    { currentImagePullSpec: 'r.io/os/worker@x' },
+    [],
+  ],
+])('an image made beforehand %s', (_, image, status, problems) => {
+  const given = object(MCO, 'MachineOSConfig', 'worker', {
+    machineConfigPool: { name: 'worker' },
+    renderedImagePushSpec: 'r.io/os/worker:latest',
+  });
+  const annotations = { 'machineconfiguration.openshift.io/pre-built-image': image };
+  const cluster = offlineCluster([
+    { ...given, metadata: { ...given.metadata, annotations }, ...present({ status }) },
+  ]);
+  expect(problemsOf(cluster)).toEqual(problems);
+  expect(warningsOf(cluster)).toEqual([]);
+});

@@ -4,7 +4,9 @@ import { ImageConfigs } from '../../api/image-sources.ts';
 import { KubeletConfigs } from '../../api/kubelet-config.ts';
 import { MachineConfigSpec, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { annotations } from '../../api/names.ts';
 import { apiVersionOf, type KubernetesObject, ObjectName } from '../../api/object.ts';
+import { awaitedPreBuiltImage, preBuiltImageProblem } from '../../api/pre-built-image.ts';
 import { present } from '../../api/present.ts';
 import { expectedBy } from '../../api/schema-message.ts';
 import { refusedOpenShiftSettings } from '../../machineconfig/openshift-settings.ts';
@@ -49,26 +51,13 @@ export function shapeOf(object: KubernetesObject): ShapedObject {
   return {
     object: shaped,
     isDefined: true,
-    problems: [...metadata, ...spec.problems, ...nameProblems(shaped)].map(
+    problems: [...metadata, ...spec.problems, ...nameProblems(shaped), ...preBuiltImageProblems(shaped)].map(
       (problem) => `${subject}: ${problem}`,
     ),
-    warnings: [
-      ...[...unknown, ...spec.unknown].map(
-        (field) => `${field}: is not a field that Shale knows and has no effect`,
-      ),
-      ...preBuiltImage(object, definition),
-    ].map((warning) => `${subject}: ${warning}`),
+    warnings: [...unknown, ...spec.unknown].map(
+      (field) => `${subject}: ${field}: is not a field that Shale knows and has no effect`,
+    ),
   };
-}
-
-/** MCO takes the image of this annotation for what it would have built itself. */
-const PRE_BUILT_IMAGE = 'machineconfiguration.openshift.io/pre-built-image';
-
-function preBuiltImage({ metadata }: KubernetesObject, { kind }: CrdDefinition): string[] {
-  if (kind !== MachineOSConfigs || metadata.annotations?.[PRE_BUILT_IMAGE] === undefined) return [];
-  return [
-    `metadata.annotations: ${PRE_BUILT_IMAGE} has no effect: the image is built, and what commands made beforehand is used if the key of the cluster signed it (docs/engine.md)`,
-  ];
 }
 
 /**
@@ -178,6 +167,16 @@ function nameProblems(object: KubernetesObject): string[] {
   const pool = spec?.machineConfigPool?.name;
   if (pool === undefined || pool === metadata.name) return [];
   return [`metadata.name: is ${quote(metadata.name)}; expected the name of its pool, ${quote(pool)}`];
+}
+
+/** Only of one whose pool has no image yet: afterwards the annotation has no effect, and MCO may have written it. */
+function preBuiltImageProblems(object: KubernetesObject): string[] {
+  if (definitionOf(object)?.kind !== MachineOSConfigs) return [];
+  const { spec, ...rest } = object as Partial<MachineOSConfig> & KubernetesObject;
+  const image = awaitedPreBuiltImage(rest);
+  const pushSpec = spec?.renderedImagePushSpec;
+  const problem = image && pushSpec && preBuiltImageProblem(image, pushSpec);
+  return problem ? [`metadata.annotations: ${annotations.preBuiltImage}: ${problem}`] : [];
 }
 
 function isStrings(given: unknown): boolean {

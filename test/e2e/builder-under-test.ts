@@ -51,6 +51,8 @@ export interface PoolToLayer {
   readonly base?: string;
   /** What the image has beyond its MachineConfigs. */
   readonly spec?: Partial<MachineOSConfig['spec']>;
+  /** Of its MachineOSConfig. */
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 /** What a test may change about the builder's process. */
@@ -139,13 +141,20 @@ export async function startBuilderUnderTest(signal: AbortSignal): Promise<Builde
     },
     layerPool: async (
       pool,
-      { secret, pushSpec = `${registry.host}/os/${pool}:latest`, base: from = base, spec: more = {} },
+      {
+        secret,
+        pushSpec = `${registry.host}/os/${pool}:latest`,
+        base: from = base,
+        spec: more = {},
+        annotations = {},
+      },
     ) => {
-      await client.create(MachineConfigPools, newPool(pool), { signal });
-      const spec = { osImageURL: from, config: chrony('server a') };
-      await client.create(MachineConfigs, newMachineConfig(pool, `50-${pool}`, spec), { signal });
+      const [newPool, newConfig] = poolObjects(pool, from);
+      await client.create(MachineConfigPools, newPool, { signal });
+      await client.create(MachineConfigs, newConfig, { signal });
       const { spec: own, ...config } = newMachineOSConfig(pool, secret, pushSpec);
-      await client.create(MachineOSConfigs, { ...config, spec: { ...own, ...more } }, { signal });
+      const metadata = { ...config.metadata, annotations };
+      await client.create(MachineOSConfigs, { ...config, metadata, spec: { ...own, ...more } }, { signal });
     },
     buildOf: (pool, holds, deadlineMs) => {
       const current = async (end: AbortSignal) => {
@@ -270,6 +279,12 @@ export async function runBuilderIn(
     client,
     signal,
   });
+}
+
+/** @returns the pool without nodes and the MachineConfig that `layerPool` creates. */
+export function poolObjects(pool: string, osImageURL: string) {
+  const spec = { osImageURL, config: chrony('server a') };
+  return [newPool(pool), newMachineConfig(pool, `50-${pool}`, spec)] as const;
 }
 
 /** @returns a MachineConfig that the pool selects. */

@@ -1,0 +1,180 @@
+import { formatActions } from '../../api/disruption-action.ts';
+import { signingKeyName } from '../../api/image-signing.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { annotations } from '../../api/names.ts';
+import { preBuiltImageProblem } from '../../api/pre-built-image.ts';
+import { present } from '../../api/present.ts';
+import type { PoliciesInForce } from '../../disruption/pool-policies.ts';
+import { formatNodeState, parseTransitionLabel } from '../../disruption/transitions.ts';
+import { byDigest } from '../../image/by-digest.ts';
+import { parseReference, type Reference } from '../../image/reference.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { RegistryError } from '../../image/registry/registry-error.ts';
+import { signImage } from '../../image/signature/sign-image.ts';
+import type { SigningKey } from '../../image/signature/signing-key.ts';
+import { asBuildFailure, BuildFailure } from '../build-failure.ts';
+import { UnstatedInputs } from '../proof/engine-base.ts';
+import { type ComputedProof, type ProvenInstance, proveImage } from '../proof/prove-image.ts';
+import type { BuildResult } from '../status.ts';
+import type { StepRunner } from './build-trace.ts';
+import { type BaseKnowledge, treeOfBase } from './tree-of-base.ts';
+
+/** An image that exists, and what it has to be. */
+export interface TakeInput extends BaseKnowledge {
+  /** As the annotation names it. */
+  readonly preBuiltImage: string;
+  readonly machineOSConfig: MachineOSConfig;
+  readonly rendered: MachineConfig;
+  /** By digest. */
+  readonly baseImage: string;
+  /** `host[:port]/repository:tag`, where a build would push. */
+  readonly pushSpec: string;
+  readonly inForce: PoliciesInForce;
+  /** Rendered configs by name. */
+  readonly configs: (name: string) => MachineConfig | undefined;
+  /** GOARCH values that a build would make an image for. */
+  readonly architectures: readonly string[];
+  /** The cluster's; undefined where images are not signed. */
+  readonly key: SigningKey | undefined;
+  readonly step: StepRunner;
+}
+
+/**
+ * Takes an image that exists for the pool's first one, in place of a build: computes what a build would make, and
+ * compares. Only then is the image given the build's tag, by which registries keep it, and the cluster's signature
+ * (docs/decisions/0032-pre-built-images.md).
+ *
+ * @throws BuildFailure with the reason PreBuiltImageRefused that says what of the image is another.
+ */
+export async function takeImage(
+  client: RegistryClient,
+  input: TakeInput,
+  signal: AbortSignal,
+): Promise<BuildResult> {
+  const { preBuiltImage, pushSpec, step } = input;
+  const problem = preBuiltImageProblem(preBuiltImage, pushSpec);
+  if (problem !== undefined)
+    throw new BuildFailure('PreBuiltImageRefused', `Annotation ${annotations.preBuiltImage}: ${problem}`);
+  try {
+    const image = parseReference(preBuiltImage);
+    const proof = await step('proof', () => proofOf(client, input, image, signal));
+    if (proof.kind === 'refused') throw refusal(input, proof.why);
+    const why = architectureRefusal(proof.instances, input) ?? engineRefusal(proof.instances, input);
+    if (why !== undefined) throw refusal(input, why);
+    await keep(client, input, proof, signal);
+    return resultOf(input, image, proof);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw asBuildFailure(error);
+  }
+}
+
+type Proof = Extract<ComputedProof, { kind: 'proven' }>;
+
+async function proofOf(
+  client: RegistryClient,
+  input: TakeInput,
+  image: Reference,
+  signal: AbortSignal,
+): Promise<ComputedProof> {
+  const { machineOSConfig, rendered, baseImage, inForce, configs, key } = input;
+  const signingKeys = key === undefined ? {} : { [signingKeyName(key.publicKey)]: key.publicKey };
+  // Of an image that isn't there, the registry's answer alone doesn't say who named it.
+  await client.getManifest(image, signal).catch((error: unknown) => {
+    if (error instanceof RegistryError && error.status === 404) throw refusal(input, error.message);
+    throw error;
+  });
+  return proveImage(
+    client,
+    {
+      ...{ image, machineOSConfig, rendered, requestedBase: baseImage, inForce, configs, signingKeys },
+      treeOf: (base, stock) => {
+        const { pushSpec, baseTrees, baseRecords } = input;
+        const stockImage = stock && byDigest(stock.reference, stock.description.digest);
+        const { architecture } = base.description.config;
+        const known = { pushSpec, architecture, ...present({ baseTrees, baseRecords, stockImage }) };
+        return treeOfBase(client, known, base, signal);
+      },
+    },
+    signal,
+  ).catch((error: unknown) => {
+    if (error instanceof UnstatedInputs) throw refusal(input, error.message);
+    throw error;
+  });
+}
+
+function refusal({ preBuiltImage }: TakeInput, why: string): BuildFailure {
+  return new BuildFailure(
+    'PreBuiltImageRefused',
+    `${preBuiltImage} is not the image that the builder would build: ${why}`,
+  );
+}
+
+/** Nodes of an architecture that the image isn't for would have none. */
+function architectureRefusal(
+  instances: readonly ProvenInstance[],
+  { architectures }: TakeInput,
+): string | undefined {
+  const names = (all: readonly string[]) => all.toSorted().join(' and ');
+  const found = names(instances.map(({ architecture }) => architecture));
+  const expected = names(architectures);
+  return found === expected ? undefined : `it is for ${found}; expected ${expected}, as the pool's nodes are`;
+}
+
+/** What commands did can't be computed. Without a key there is only a label, which anyone writes who may push. */
+function engineRefusal(instances: readonly ProvenInstance[], { key }: TakeInput): string | undefined {
+  return key === undefined && instances.some(({ engineImage }) => engineImage !== undefined)
+    ? 'commands made its base, and without a signing key of the cluster nobody can say which'
+    : undefined;
+}
+
+/** A client that pulls by an index verifies its signature first, then that of the image. */
+async function keep(
+  client: RegistryClient,
+  { preBuiltImage, pushSpec, key, step }: TakeInput,
+  { isIndex, instances }: Proof,
+  signal: AbortSignal,
+): Promise<void> {
+  const kept = [
+    ...(isIndex
+      ? instances.map(({ architecture, image }) => ({ image, at: `${pushSpec}-${architecture}` }))
+      : []),
+    { image: preBuiltImage, at: pushSpec },
+  ].map(({ image, at }) => ({ image: parseReference(image), target: parseReference(at) }));
+  for (const { image, target } of kept) {
+    const { bytes, mediaType } = await client.getManifest(image, signal);
+    const digest = await step('push', () => client.putManifest(target, { bytes, mediaType }, signal));
+    if (key !== undefined) await step('seal', () => signImage(client, target, { digest, key }, signal));
+  }
+}
+
+function resultOf(
+  { pushSpec, key }: TakeInput,
+  { digest }: Reference,
+  { baseImage, isIndex, instances }: Proof,
+): BuildResult {
+  const [first] = instances;
+  if (first === undefined || digest === undefined) throw new Error('nothing is proven');
+  const { engineImage, baseRecord } = first;
+  return {
+    image: byDigest(parseReference(pushSpec), digest),
+    baseImage,
+    way: 'PreBuilt',
+    transitions: instances.flatMap(transitionsOf),
+    ...(isIndex
+      ? { instances: instances.map(({ transitionLabel: _, ...instance }) => instance) }
+      : present({ engineImage, baseRecord })),
+    summary: `an image made beforehand, on ${baseImage}${key === undefined ? '' : ', signed'}`,
+    bytes: { sent: 0, mounted: 0 },
+  };
+}
+
+function transitionsOf({ transitionLabel }: ProvenInstance): BuildResult['transitions'] {
+  const parsed = parseTransitionLabel(transitionLabel);
+  if (!parsed.ok) return [];
+  return parsed.label.transitions.map((transition) => ({
+    from: formatNodeState(transition),
+    actions: formatActions(transition.actions),
+  }));
+}
