@@ -2,7 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ConfigMap, Node } from '../api/kubernetes.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { MACHINE_CONFIGURATION, PUSHED_IMAGES_CONFIG_MAP, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import {
+  annotations,
+  MACHINE_CONFIGURATION,
+  PUSHED_IMAGES_CONFIG_MAP,
+  SWITCH_CONFIG_MAP,
+} from '../api/names.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import type { Informer } from '../cluster/informer.ts';
@@ -24,7 +29,7 @@ export interface EventRoutes {
   readonly renderings: Pick<DueRenderings, 'mark'>;
   readonly queues: Readonly<
     Record<
-      'pools' | 'finish' | 'policy' | 'certificates' | 'pinnedImages' | 'departed',
+      'pools' | 'finish' | 'policy' | 'certificates' | 'pinnedImages' | 'departed' | 'poweredOff',
       Pick<WorkQueue, 'add'>
     > &
       Record<'annotations' | 'services', Pick<WorkQueue, 'addAfter'>> &
@@ -53,6 +58,7 @@ export function routeEvents(routes: EventRoutes): void {
   routeDependents(routes);
   routeServices(routes);
   routePinnedImages(routes.caches, routes.queues.pinnedImages);
+  routePoweredOff(routes);
   const { caches, queues, membership } = routes;
   const everyPool = (queue: Pick<WorkQueue, 'add'>) => {
     for (const { metadata } of caches.pools.list()) queue.add(metadata.name);
@@ -245,6 +251,18 @@ function routeServices({ caches, queues }: EventRoutes): void {
   caches.nodes.onChange(({ type, object, old }) => {
     if (type === 'DELETED' || old === undefined || runtimeInputsOfNode(old) !== runtimeInputsOfNode(object))
       soon();
+  });
+}
+
+/** Of all nodes, few are switched off, or have a lease that is held for that. */
+function routePoweredOff({ caches, queues }: EventRoutes): void {
+  caches.nodes.onChange(({ object, old }) => {
+    const isMarked = (node?: Node) => node?.metadata.annotations?.[annotations.poweredOff] !== undefined;
+    if (isMarked(object) || isMarked(old)) queues.poweredOff.add(object.metadata.name);
+  });
+  caches.leases.onChange(({ object }) => {
+    const node = nodeOfLease(object.metadata.name);
+    if (node !== undefined) queues.poweredOff.add(node);
   });
 }
 
