@@ -27,6 +27,7 @@ import { AnnotationsController } from '../rollout/controllers/annotations-contro
 import { CertificatesController } from '../rollout/controllers/certificates-controller.ts';
 import { DepartedNodesController } from '../rollout/controllers/departed-nodes.ts';
 import { FinishController } from '../rollout/controllers/finish-controller.ts';
+import { MaintenanceDrainsController } from '../rollout/controllers/maintenance-drains-controller.ts';
 import { PolicyController } from '../rollout/controllers/policy-controller.ts';
 import { PoolController } from '../rollout/controllers/pool-controller.ts';
 import { PoweredOffController } from '../rollout/controllers/powered-off-controller.ts';
@@ -214,6 +215,7 @@ function createControllers(
     annotations: new AnnotationsController({ ...shared, leases }),
     departed: new DepartedNodesController({ ...shared, ...hands, membership, leases, work }),
     poweredOff: new PoweredOffController({ caches, leases: poweredOffLeases(leasing) }),
+    maintenanceDrains: new MaintenanceDrainsController({ ...shared, ...hands }),
     fleetLock: slots,
   };
 }

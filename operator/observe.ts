@@ -17,6 +17,7 @@ import { inheritsStream, STREAM_PARENT } from '../machineconfig/os-image-streams
 import { generatedFrom } from '../machineconfig/service-configs.ts';
 import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { LeftImagesParts } from '../opt-in/pushed-images/left-images-controller.ts';
+import { hasMaintenanceDrain } from '../rollout/act/awaited-pods.ts';
 import type { Caches } from '../rollout/caches.ts';
 import type { DueRenderings } from '../rollout/due-renderings.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
@@ -29,7 +30,14 @@ export interface EventRoutes {
   readonly renderings: Pick<DueRenderings, 'mark'>;
   readonly queues: Readonly<
     Record<
-      'pools' | 'finish' | 'policy' | 'certificates' | 'pinnedImages' | 'departed' | 'poweredOff',
+      | 'pools'
+      | 'finish'
+      | 'policy'
+      | 'certificates'
+      | 'pinnedImages'
+      | 'departed'
+      | 'poweredOff'
+      | 'maintenanceDrains',
       Pick<WorkQueue, 'add'>
     > &
       Record<'annotations' | 'services', Pick<WorkQueue, 'addAfter'>> &
@@ -59,6 +67,7 @@ export function routeEvents(routes: EventRoutes): void {
   routeServices(routes);
   routePinnedImages(routes.caches, routes.queues.pinnedImages);
   routePoweredOff(routes);
+  routeMaintenanceDrains(routes);
   const { caches, queues, membership } = routes;
   const everyPool = (queue: Pick<WorkQueue, 'add'>) => {
     for (const { metadata } of caches.pools.list()) queue.add(metadata.name);
@@ -263,6 +272,22 @@ function routePoweredOff({ caches, queues }: EventRoutes): void {
   caches.leases.onChange(({ object }) => {
     const node = nodeOfLease(object.metadata.name);
     if (node !== undefined) queues.poweredOff.add(node);
+  });
+}
+
+/** Of nodes that are cordoned; a NodeMaintenance is found by its cordon, too. */
+function routeMaintenanceDrains({ caches, queues }: EventRoutes): void {
+  const inputs = ({ metadata, spec }: Node) =>
+    JSON.stringify([spec?.unschedulable === true, metadata.annotations?.[annotations.plannedMaintenance]]);
+  caches.nodes.onChange(({ object, old }) => {
+    const isCordoned = object.spec?.unschedulable === true || old?.spec?.unschedulable === true;
+    if (isCordoned && (old === undefined || inputs(old) !== inputs(object)))
+      queues.maintenanceDrains.add(object.metadata.name);
+  });
+  // What an operator before has left there.
+  caches.machineConfigNodes.onChange(({ object, old }) => {
+    if (old === undefined && hasMaintenanceDrain(object.status))
+      queues.maintenanceDrains.add(object.metadata.name);
   });
 }
 
