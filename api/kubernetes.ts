@@ -35,6 +35,7 @@ export interface Taint {
   readonly key: string;
   readonly value?: string;
   readonly effect: string;
+  readonly timeAdded?: string;
 }
 export interface Toleration {
   readonly key?: string;

@@ -368,6 +368,26 @@ export const MachineConfigNodeStatus = z.object({
     })
     .exactOptional()
     .describe("Shale's own: what the operator's drain of the node waits for. Absent: nothing."),
+  maintenanceDrain: z
+    .object({
+      waitsFor: z
+        .array(
+          z.object({
+            pod: z.string().describe('The pod, as namespace/name.'),
+            reason: z
+              .string()
+              .max(LONGEST_MESSAGE)
+              .describe('Why it is still there, such as the PodDisruptionBudget that covers it.'),
+          }),
+        )
+        .max(MOST_BLOCKING_PODS)
+        .describe('Pods that are still to leave the node, or to end.'),
+      pods: z.int().min(1).describe('How many there are.'),
+    })
+    .exactOptional()
+    .describe(
+      "Shale's own: what the drain of a maintenance, which others carry out, waits for. Absent: nothing, or the node is in no maintenance.",
+    ),
   pinnedImageSets: z
     .array(PinnedImageSetState)
     .max(200)
@@ -413,6 +433,8 @@ export type NodeConditionType =
   | 'Cordoned'
   | 'Uncordoned'
   | 'RebootedNode'
+  /** Shale's own: no pod is left on a node in maintenance that its drain waits for. */
+  | 'MaintenanceDrained'
   /** Shale's own: the certificates and the pull secret match those that the operator publishes. */
   | 'CertificatesApplied'
   /** Shale's own: the host's container tools verify the signatures of the pool's images, too. */
@@ -451,6 +473,8 @@ export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
   Cordoned: 'the operator cordoned the node for the update in the message',
   Drained:
     'the node is drained. If False, the message names the remaining pods and the PodDisruptionBudgets that block their eviction',
+  MaintenanceDrained:
+    'nothing is left for the drain of a maintenance (`shale maintenance`, NodeMaintenance) to wait for. If False, the message names the remaining pods and the PodDisruptionBudgets that block their eviction. A node that is in no maintenance has no such condition',
   UpdateExecuted: 'the target is applied, or boots next. Unknown during the update',
   AppliedFiles: 'the target’s files are written. Unknown during the update',
   AppliedOSImage: 'the target’s image is deployed',

@@ -246,6 +246,9 @@ export const DEFAULT_LEASE_NAMESPACE = 'medik8s-leases';
 /** Who holds the lease of a node that the operator works on. */
 export const OPERATOR_LEASE_HOLDER = 'shale-operator';
 
+/** Who holds the lease of a node whose machine was switched off on request; its reason names who did that. */
+export const POWERED_OFF_LEASE_HOLDER = 'shale-powered-off';
+
 /** The namespace of the pods that run the commands of Containerfiles. */
 export const BUILDS_NAMESPACE = 'shale-builds';
 

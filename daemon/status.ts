@@ -68,8 +68,8 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
     ...present({ staging: staging && { ...staging }, verification }),
     // Written beside updates: pinned-images/report.ts.
     ...present({ pinnedImageSets: before.pinnedImageSets }),
-    // The operator's: rollout/act/drain-conditions.ts.
-    ...present({ drain: before.drain }),
+    // The operator's: rollout/act/drain-conditions.ts and awaited-pods.ts.
+    ...present({ drain: before.drain, maintenanceDrain: before.maintenanceDrain }),
     ...(Object.keys(certificates).length === 0 ? {} : { certificates }),
   };
 }

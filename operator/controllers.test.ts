@@ -47,6 +47,8 @@ it('each controller has a key for everything that it works on', () => {
     pinnedImages: ['member', 'deleted'],
     fleetLock: ['slots'],
     annotations: ['member', 'deleted'],
+    maintenanceDrains: ['member', 'deleted'],
+    poweredOff: ['member', 'deleted', 'of-no-pool', 'released'],
     departed: ['deleted', 'of-no-pool', 'released'],
   });
 });

@@ -89,6 +89,18 @@ export function controllerTable({ caches, membership, namespace }: Known) {
       doing: 'cleaning it up after it left its pool',
       objectOf: node,
     },
+    maintenanceDrains: {
+      workers: 2,
+      allKeys: nodes,
+      doing: 'reporting what its maintenance waits for',
+      objectOf: node,
+    },
+    poweredOff: {
+      workers: 2,
+      allKeys: () => new Set(known()),
+      doing: 'holding the lease of a machine that is switched off',
+      objectOf: node,
+    },
     fleetLock: {
       workers: 1,
       allKeys: () => [FLEETLOCK_KEY],

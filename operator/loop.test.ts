@@ -120,13 +120,15 @@ test('the policy is worked on without any event, and metrics have the queue and 
     'departed',
     'finish',
     'fleetLock',
+    'maintenanceDrains',
     'pinnedImages',
     'policy',
     'pools',
+    'poweredOff',
     'rendering',
     'services',
   ]);
-  expect([...lengths().values()]).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+  expect([...lengths().values()]).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
 });
 
 test('metrics say whether signing is disabled; deleted keys disable nothing', async () => {

@@ -27,8 +27,10 @@ import { AnnotationsController } from '../rollout/controllers/annotations-contro
 import { CertificatesController } from '../rollout/controllers/certificates-controller.ts';
 import { DepartedNodesController } from '../rollout/controllers/departed-nodes.ts';
 import { FinishController } from '../rollout/controllers/finish-controller.ts';
+import { MaintenanceDrainsController } from '../rollout/controllers/maintenance-drains-controller.ts';
 import { PolicyController } from '../rollout/controllers/policy-controller.ts';
 import { PoolController } from '../rollout/controllers/pool-controller.ts';
+import { PoweredOffController } from '../rollout/controllers/powered-off-controller.ts';
 import {
   RenderingController,
   type RenderingControllerParts,
@@ -44,7 +46,7 @@ import {
   monitoringLookups,
 } from '../rollout/gates/monitoring-lookup.ts';
 import { MachineLookup, MaintenanceLookup } from '../rollout/node-claims.ts';
-import { NodeLeases } from '../rollout/node-leases.ts';
+import { NodeLeases, poweredOffLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
 import { PinnedImagesController } from '../rollout/pinned-images/controller.ts';
 import { pinnedImagesPart } from '../rollout/pinned-images/pool-counts.ts';
@@ -177,7 +179,8 @@ function createControllers(
   const now = parts.now ?? systemClocks.now;
   const clocks = { now, monotonic: parts.now ?? systemClocks.monotonic };
   const shared = { ...parts, metrics: parts.telemetry?.metrics, tracer: parts.tracer ?? noTracer, now };
-  const leases = new NodeLeases({ client, cache: caches.leases, options, clocks });
+  const leasing = { client, cache: caches.leases, options, clocks };
+  const leases = new NodeLeases(leasing);
   const machines = new MachineLookup(client, now);
   const maintenances = new MaintenanceLookup(client, now);
   const hands = { leases, machines, maintenances };
@@ -211,6 +214,8 @@ function createControllers(
     pinnedImages: new PinnedImagesController({ ...shared, ...hands }),
     annotations: new AnnotationsController({ ...shared, leases }),
     departed: new DepartedNodesController({ ...shared, ...hands, membership, leases, work }),
+    poweredOff: new PoweredOffController({ caches, leases: poweredOffLeases(leasing) }),
+    maintenanceDrains: new MaintenanceDrainsController({ ...shared, ...hands }),
     fleetLock: slots,
   };
 }

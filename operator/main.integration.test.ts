@@ -117,6 +117,8 @@ test('leads under its pod name, serves metrics once it knows the cluster, and en
     'pinnedImages',
     'annotations',
     'departed',
+    'poweredOff',
+    'maintenanceDrains',
   ])
     expect(metrics?.text).toContain(`shale_operator_queue_length{controller="${controller}"}`);
   expect(metrics?.text).toMatch(/shale_operator_reconcile_seconds_count\{controller="policy"\} [1-9]/);

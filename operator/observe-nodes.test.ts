@@ -126,6 +126,37 @@ describe('MachineConfigNodes', () => {
   });
 });
 
+it('a lease, and a node that is or was switched off, is for who holds the leases of such nodes', () => {
+  const { caches: all, poweredOff } = routedEvents();
+  const off = { name: 'a', annotations: { [annotations.poweredOff]: '{}' } };
+  poweredOff.splice(0);
+  all.nodes.put(workerNode('a', { spec: { unschedulable: true } }));
+  expect(poweredOff.splice(0)).toEqual([]);
+  all.nodes.put(workerNode('a', { metadata: off }));
+  expect(poweredOff.splice(0)).toEqual(['a']);
+  all.nodes.put(workerNode('a'));
+  expect(poweredOff.splice(0)).toEqual(['a']);
+  all.leases.put(object('node-b', 'Lease'));
+  all.leases.put(object('kube-scheduler', 'Lease'));
+  expect(poweredOff.splice(0)).toEqual(['b']);
+});
+
+it('a node that is cordoned, and flagged then, is for what reports the drains of maintenances', () => {
+  const { caches: all, maintenanceDrains } = routedEvents();
+  const cordoned = { spec: { unschedulable: true } };
+  const flag = { name: 'a', annotations: { [annotations.plannedMaintenance]: '{}' } };
+  const put = (change: Parameters<typeof workerNode>[1]) => {
+    all.nodes.put(workerNode('a', change));
+    return maintenanceDrains.splice(0);
+  };
+  expect(put({ metadata: flag })).toEqual([]);
+  expect(put({ metadata: flag, ...cordoned })).toEqual(['a']);
+  expect(put({ metadata: flag, ...cordoned, status: { conditions: [] } })).toEqual([]);
+  expect(put(cordoned)).toEqual(['a']);
+  expect(put({})).toEqual(['a']);
+  expect(put({ status: { conditions: [] } })).toEqual([]);
+});
+
 it('a node lease is for the pool and the annotations of its node; one of a node in no pool for what was left there', () => {
   caches.leases.put(object('node-a', 'Lease'));
   expect(since()).toEqual([`annotations a after ${ANNOTATIONS_DELAY} ms`, 'pools worker']);

@@ -2,7 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ConfigMap, Node } from '../api/kubernetes.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { MACHINE_CONFIGURATION, PUSHED_IMAGES_CONFIG_MAP, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import {
+  annotations,
+  MACHINE_CONFIGURATION,
+  PUSHED_IMAGES_CONFIG_MAP,
+  SWITCH_CONFIG_MAP,
+} from '../api/names.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import type { Informer } from '../cluster/informer.ts';
@@ -12,6 +17,7 @@ import { inheritsStream, STREAM_PARENT } from '../machineconfig/os-image-streams
 import { generatedFrom } from '../machineconfig/service-configs.ts';
 import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { LeftImagesParts } from '../opt-in/pushed-images/left-images-controller.ts';
+import { hasMaintenanceDrain } from '../rollout/act/awaited-pods.ts';
 import type { Caches } from '../rollout/caches.ts';
 import type { DueRenderings } from '../rollout/due-renderings.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
@@ -24,7 +30,14 @@ export interface EventRoutes {
   readonly renderings: Pick<DueRenderings, 'mark'>;
   readonly queues: Readonly<
     Record<
-      'pools' | 'finish' | 'policy' | 'certificates' | 'pinnedImages' | 'departed',
+      | 'pools'
+      | 'finish'
+      | 'policy'
+      | 'certificates'
+      | 'pinnedImages'
+      | 'departed'
+      | 'poweredOff'
+      | 'maintenanceDrains',
       Pick<WorkQueue, 'add'>
     > &
       Record<'annotations' | 'services', Pick<WorkQueue, 'addAfter'>> &
@@ -53,6 +66,8 @@ export function routeEvents(routes: EventRoutes): void {
   routeDependents(routes);
   routeServices(routes);
   routePinnedImages(routes.caches, routes.queues.pinnedImages);
+  routePoweredOff(routes);
+  routeMaintenanceDrains(routes);
   const { caches, queues, membership } = routes;
   const everyPool = (queue: Pick<WorkQueue, 'add'>) => {
     for (const { metadata } of caches.pools.list()) queue.add(metadata.name);
@@ -245,6 +260,34 @@ function routeServices({ caches, queues }: EventRoutes): void {
   caches.nodes.onChange(({ type, object, old }) => {
     if (type === 'DELETED' || old === undefined || runtimeInputsOfNode(old) !== runtimeInputsOfNode(object))
       soon();
+  });
+}
+
+/** Of all nodes, few are switched off, or have a lease that is held for that. */
+function routePoweredOff({ caches, queues }: EventRoutes): void {
+  caches.nodes.onChange(({ object, old }) => {
+    const isMarked = (node?: Node) => node?.metadata.annotations?.[annotations.poweredOff] !== undefined;
+    if (isMarked(object) || isMarked(old)) queues.poweredOff.add(object.metadata.name);
+  });
+  caches.leases.onChange(({ object }) => {
+    const node = nodeOfLease(object.metadata.name);
+    if (node !== undefined) queues.poweredOff.add(node);
+  });
+}
+
+/** Of nodes that are cordoned; a NodeMaintenance is found by its cordon, too. */
+function routeMaintenanceDrains({ caches, queues }: EventRoutes): void {
+  const inputs = ({ metadata, spec }: Node) =>
+    JSON.stringify([spec?.unschedulable === true, metadata.annotations?.[annotations.plannedMaintenance]]);
+  caches.nodes.onChange(({ object, old }) => {
+    const isCordoned = object.spec?.unschedulable === true || old?.spec?.unschedulable === true;
+    if (isCordoned && (old === undefined || inputs(old) !== inputs(object)))
+      queues.maintenanceDrains.add(object.metadata.name);
+  });
+  // What an operator before has left there.
+  caches.machineConfigNodes.onChange(({ object, old }) => {
+    if (old === undefined && hasMaintenanceDrain(object.status))
+      queues.maintenanceDrains.add(object.metadata.name);
   });
 }
 

@@ -34,6 +34,8 @@ it.each([
     0,
     { by: 'nobody' },
   ],
+  ['of a machine that was switched off', held('shale-powered-off'), 59, { by: 'powered-off' }],
+  ['of a machine that was switched off, expired', held('shale-powered-off'), 60, { by: 'nobody' }],
   ['without an end', lease({ holderIdentity: 'them' }), 0, { by: 'other', holder: 'them' }],
 ])('a lease: %s', (_what, subject, seconds, holding) => {
   expect(holdingOf(subject, 'us', at(seconds))).toEqual(holding);

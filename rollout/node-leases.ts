@@ -1,4 +1,5 @@
 import type { Lease } from '../api/kubernetes.ts';
+import { POWERED_OFF_LEASE_HOLDER } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { acquireLease, type EndOfLease, leaseEnd, releaseLease } from '../cluster/lease.ts';
 import { type Clocks, LeaseExpiry } from '../cluster/lease-expiry.ts';
@@ -12,13 +13,36 @@ export interface NodeLeaseParts {
   readonly clocks: Clocks;
 }
 
+/**
+ * s; as long as a NodeMaintenance's (medik8s/node-maintenance-operator, LeaseDuration): a machine stays off on request
+ * while no operator runs, too.
+ */
+const POWERED_OFF_LEASE_SECONDS = 3600;
+
+/** @returns what holds leases for machines that were switched off; the rollout holds others beside. */
+export function poweredOffLeases(parts: NodeLeaseParts): NodeLeases {
+  const options = {
+    ...parts.options,
+    leaseHolder: POWERED_OFF_LEASE_HOLDER,
+    leaseSeconds: POWERED_OFF_LEASE_SECONDS,
+  };
+  return new NodeLeases({ ...parts, options });
+}
+
 /** Who holds the node lease. */
 export type LeaseHolding =
   /** `since`: when it was taken, in ms since the epoch. */
   | { readonly by: 'us'; readonly since?: number }
   /** `left`: it was ours and ran out; the object is still there. */
   | { readonly by: 'nobody'; readonly left?: boolean }
+  /** Held for whoever switched the machine off, so that no remediator powers it on. */
+  | { readonly by: 'powered-off' }
   | { readonly by: 'other'; readonly holder: string };
+
+/** @returns whether nothing of the rollout's may begin or go on under the lease. */
+export function isTaken({ by }: LeaseHolding): boolean {
+  return by === 'other' || by === 'powered-off';
+}
 
 /** medik8s' common lease names a node's lease so (medik8s/common, pkg/lease). */
 const PREFIX = 'node-';
@@ -50,9 +74,13 @@ export function holdingOf(
   const isOurs = holderIdentity === holder;
   const end = isOurs ? leaseEnd(lease) : endOfOthers(lease);
   if (end <= now) return { by: 'nobody', ...(isOurs ? { left: true } : {}) };
-  if (!isOurs) return { by: 'other', holder: holderIdentity };
+  if (!isOurs) return othersHolding(holderIdentity);
   const since = Date.parse(lease.spec?.acquireTime ?? '');
   return { by: 'us', ...(Number.isNaN(since) ? {} : { since }) };
+}
+
+function othersHolding(holder: string): LeaseHolding {
+  return holder === POWERED_OFF_LEASE_HOLDER ? { by: 'powered-off' } : { by: 'other', holder };
 }
 
 /** Exclusive right to disrupt nodes: one Lease per node, shared with the medik8s operators. */
@@ -68,6 +96,11 @@ export class NodeLeases {
       if (type === 'DELETED') this.#expiry.forget(object);
       else this.#expiry.see(object);
     });
+  }
+
+  /** ms after which a lease that is held is due to be renewed. */
+  get renewAfter(): number {
+    return (this.#parts.options.leaseSeconds * 1000) / 3;
   }
 
   /** @returns who holds a node's lease as far as the cache knows. */
@@ -110,7 +143,7 @@ export class NodeLeases {
       signal,
       { known: this.#cached(node) ?? 'absent', endOf: this.#endOf, now: clocks.now },
     );
-    return outcome.held ? { by: 'us' } : { by: 'other', holder: outcome.holder };
+    return outcome.held ? { by: 'us' } : othersHolding(outcome.holder);
   }
 
   /** Releases a node's lease if it is ours. @throws ApiError */
@@ -128,10 +161,9 @@ export class NodeLeases {
   }
 
   #isFresh(node: string): boolean {
-    const { options, clocks } = this.#parts;
-    const age = clocks.now() - Date.parse(this.#cached(node)?.spec?.renewTime ?? '');
+    const age = this.#parts.clocks.now() - Date.parse(this.#cached(node)?.spec?.renewTime ?? '');
     // A clock that was set back makes it negative: others, whose clocks were not, would see the lease run out.
-    return this.holding(node).by === 'us' && age >= 0 && age < (options.leaseSeconds * 1000) / 3;
+    return this.holding(node).by === 'us' && age >= 0 && age < this.renewAfter;
   }
 
   readonly #endOf: EndOfLease = (lease) => this.#expiry.endOf(lease);

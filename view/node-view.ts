@@ -113,7 +113,7 @@ function situationOf(
   const failing = failuresOn(status?.conditions);
   const own = name === 'degraded' || failing.length === 0 ? whatOf(source, state, obstacle, now) : undefined;
   const what = [own, ...failing].filter((each) => each !== undefined && each !== '').join('; ');
-  const blockedBy = name === 'draining' ? status?.drain?.blockedBy : undefined;
+  const blockedBy = name === 'draining' ? status?.drain?.blockedBy : status?.maintenanceDrain?.waitsFor;
   const verification = name === 'verifying' ? status?.verification : undefined;
   return { state: name, since: sinceOf(source, state), what: what || undefined, verification, blockedBy };
 }

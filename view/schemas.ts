@@ -72,7 +72,7 @@ export const NodeView = z.strictObject({
       deadline: time.optional(),
     })
     .optional(),
-  /** Pods that its drain can't evict, and why. */
+  /** Pods that its drain can't evict, or that the drain of a maintenance waits for, and why. */
   blockedBy: z
     .array(z.strictObject({ pod: z.string(), reason: z.string() }))
     .readonly()

@@ -42,6 +42,10 @@ describe('starting a maintenance', () => {
     ['it was started before', { lease: lease(HOLDER), pool: rollingOut }],
     ["another holder's lease has expired", { lease: lease('ops', '2026-11-20T09:00:00.000000Z') }],
     ['its pool updates other nodes', { pool: rollingOut }],
+    [
+      'they switched the machine off before',
+      { node: node('a', { [annotations.poweredOff]: '{"by":"me"}' }), lease: lease('shale-powered-off') },
+    ],
   ])('is allowed when %s', (_, more) => {
     expect(decide(more)).toEqual({ kind: 'go' });
   });
@@ -56,6 +60,14 @@ describe('starting a maintenance', () => {
       'another person has flagged it',
       { node: node('a', { [annotations.plannedMaintenance]: '{"by":"ops","reason":"new disk"}' }) },
       'it is flagged for maintenance by ops: new disk',
+    ],
+    [
+      'another person has switched the machine off',
+      {
+        node: node('a', { [annotations.poweredOff]: '{"by":"ops","reason":"fan"}' }),
+        lease: lease('shale-powered-off'),
+      },
+      'it was switched off on request by ops: fan',
     ],
   ])('needs a confirmation when %s', (_, more, why) => {
     expect(decide(more)).toEqual({ kind: 'confirm', why: expect.stringContaining(why) });

@@ -1,11 +1,14 @@
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { annotations } from '../../api/names.ts';
 import { decideLease } from '../../cluster/lease.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
+import { flagOn } from '../../rollout/gates/flag.ts';
+import { switchedOff } from '../../rollout/gates/powered-off.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { progressOf } from '../../rollout/pools/progress.ts';
-import { flagOf, isMaintenanceHolder, type MaintenanceObservation } from './node-access.ts';
+import { endOfOthers, flagOf, isMaintenanceHolder, type MaintenanceObservation } from './node-access.ts';
 
 export type StartDecision =
   | { readonly kind: 'go' }
@@ -24,7 +27,7 @@ export function decideStart(
   holder: string,
   now: number,
 ): StartDecision {
-  const held = decideLease(lease, holder, now);
+  const held = decideLease(lease, holder, now, endOfOthers);
   if (held.kind === 'renew') return { kind: 'go' };
   if (held.kind === 'held') return { kind: 'blocked', why: blockedBy(held, machineConfigNode) };
   const progress =
@@ -38,7 +41,11 @@ export function decideStart(
       why: `it has permission to update to ${machineConfigNode.spec.configVersion.desired}`,
     };
   }
-  const reasons = [...rolloutOf(pool, progress), ...flagOfAnother(node, holder)];
+  const reasons = [
+    ...rolloutOf(pool, progress),
+    ...flagOfAnother(node, holder),
+    ...switchedOffByAnother(node, holder),
+  ];
   return reasons.length === 0 ? { kind: 'go' } : { kind: 'confirm', why: reasons.join('; ') };
 }
 
@@ -67,4 +74,10 @@ function flagOfAnother(node: Node, holder: string): string[] {
   if (flag === undefined || holder.endsWith(`/${flag.by}`)) return [];
   const by = flag.by === '' ? '' : ` by ${flag.by}`;
   return [`it is flagged for maintenance${by}${flag.reason === '' ? '' : `: ${flag.reason}`}`];
+}
+
+function switchedOffByAnother(node: Node, holder: string): string[] {
+  const off = switchedOff(node);
+  const by = flagOn(node, annotations.poweredOff)?.flag?.by ?? '';
+  return off === undefined || holder.endsWith(`/${by}`) ? [] : [`it was ${off}`];
 }

@@ -1,12 +1,15 @@
 import type { Lease, Node } from '../../api/kubernetes.ts';
-import { annotations } from '../../api/names.ts';
+import { annotations, POWERED_OFF_LEASE_HOLDER } from '../../api/names.ts';
 import { acquireLease, leaseEnd, releaseLease } from '../../cluster/lease.ts';
+import { flagOn } from '../../rollout/gates/flag.ts';
+import { switchedOff } from '../../rollout/gates/powered-off.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import { confirm } from '../command-line/confirm.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import {
+  endOfOthers,
   flagOf,
   getNode,
   isMaintenanceHolder,
@@ -34,21 +37,21 @@ export async function endMaintenance(
   const [flag, lease] = [flagOf(read), await readLease(access)];
   const holderNow = lease?.spec?.holderIdentity ?? '';
   if (flag === undefined && !isMaintenanceHolder(holderNow)) {
+    if (switchedOff(read) !== undefined) return endPowerOff(access, read, { by, yes });
     print(`node ${node}: not in maintenance`);
     return;
   }
-  if (flag?.poweredOff === true && !isReady(read) && !yes) {
-    throw new CommandError(
-      `node ${node}: it was powered off and is not Ready; power it on and run this again, or use --yes`,
-    );
-  }
-  if (flag !== undefined && flag.by !== by && flag.by !== '' && !yes) await confirmEnd(access, flag.by);
+  if (flag?.poweredOff === true && !yes) checkRuns(read);
+  if (flag !== undefined && !yes)
+    await confirmEnd(access, 'its maintenance was started', { by, other: flag.by });
   const holder = isMaintenanceHolder(holderNow) ? holderNow : maintenanceHolder(flag?.by ?? by);
   const name = leaseNameOf(node);
   // A lease that lasts is left as it is: it may belong to a maintenance that was started in the meantime.
   const isHeld = lease !== undefined && holderNow === holder && remainsHeld(lease);
   const request = { namespace, name, holder, durationSeconds: HOLD_SECONDS };
-  const outcome = isHeld ? { held: true as const } : await acquireLease(client, request, signal);
+  const outcome = isHeld
+    ? { held: true as const }
+    : await acquireLease(client, request, signal, { endOf: endOfOthers });
   if (!outcome.held) {
     throw new CommandError(
       `node ${node}: the maintenance is already over, and its lease is now held by ${outcome.holder}; run this again once the lease is released`,
@@ -84,12 +87,48 @@ function restore(name: string, read: Node, current: Node): object {
   };
 }
 
-async function confirmEnd({ node, signal }: NodeAccess, by: string): Promise<void> {
-  const answer = await confirm(`node ${node}: its maintenance was started by ${by}. End it?`, signal);
+/**
+ * Ends what somebody marked as switched off outside of a maintenance. Nothing else of theirs is on the node, so that
+ * it doesn't matter who has its lease.
+ */
+async function endPowerOff(
+  access: NodeAccess,
+  read: Node,
+  { by, yes }: { readonly by: string; readonly yes: boolean },
+): Promise<void> {
+  const { client, node, leaseNamespace: namespace, signal } = access;
+  const mark = ({ metadata }: Node) => metadata.annotations?.[annotations.poweredOff];
+  const other = flagOn(read, annotations.poweredOff)?.flag?.by ?? '';
+  if (!yes) checkRuns(read);
+  if (!yes) await confirmEnd(access, 'it was switched off', { by, other });
+  await patchCurrentNode(access, (current) => {
+    if (mark(current) === mark(read))
+      return { metadata: { annotations: { [annotations.poweredOff]: null } } };
+    throw new CommandError(`node ${node}: who switched it off has changed in the meantime; run this again`);
+  });
+  const request = { namespace, name: leaseNameOf(node), holder: POWERED_OFF_LEASE_HOLDER };
+  await releaseLease(client, request, signal);
+  print(`node ${node}: no longer marked as switched off`);
+}
+
+/** @throws {CommandError} for a machine that is still off. */
+function checkRuns(node: Node): void {
+  if (isReady(node)) return;
+  throw new CommandError(
+    `node ${node.metadata.name}: it was powered off and is not Ready; power it on and run this again, or use --yes`,
+  );
+}
+
+/** @throws {CommandError} when another person did that, and the user doesn't confirm. */
+async function confirmEnd(
+  { node, signal }: NodeAccess,
+  what: string,
+  { by, other }: { readonly by: string; readonly other: string },
+): Promise<void> {
+  if (other === by || other === '') return;
+  const answer = await confirm(`node ${node}: ${what} by ${other}. End it?`, signal);
   if (answer === true) return;
   throw new CommandError(
-    answer === false
-      ? 'no changes were made'
-      : `node ${node}: its maintenance was started by ${by}; use --yes to end it`,
+    answer === false ? 'no changes were made' : `node ${node}: ${what} by ${other}; use --yes to end it`,
   );
 }

@@ -27,6 +27,12 @@ test.each<[string, Partial<MaintenanceObservation>, string[], string | undefined
   ['whoever has its lease', { lease: lease('ops') }, ['its lease is held by ops'], 'ops'],
   ['whoever cordoned it', { node: node('a', {}, true) }, ['cordoned, and not by Shale'], undefined],
   [
+    'whoever switched the machine off',
+    { node: node('a', { [annotations.poweredOff]: '{"by":"ann"}' }), lease: lease('shale-powered-off') },
+    ['switched off on request by ann'],
+    'shale-powered-off',
+  ],
+  [
     'another person, who flagged it',
     { node: node('a', flagged('ann')) },
     ['flagged for maintenance by ann: new disk'],

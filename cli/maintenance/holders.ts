@@ -3,6 +3,7 @@ import { holdersOf } from '../../rollout/gates/gates.ts';
 import { LEASE_HELD } from '../../rollout/gates/lease-held.ts';
 import { PLANNED_MAINTENANCE } from '../../rollout/gates/planned-maintenance.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
+import { isTaken } from '../../rollout/node-leases.ts';
 import { seenNode } from '../../view/node-source.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
 import {
@@ -51,9 +52,9 @@ export function readHolders(
   { by, inMaintenance, now }: Circumstances,
 ): Holders {
   const { node, lease } = observed;
-  const holds = holdersOf(seenNode(node.metadata.name, { ...observed, inMaintenance }, now), now);
-  const isLeased = holds.some(({ reason }) => reason === LEASE_HELD);
-  const leaseHolder = isLeased ? lease?.spec?.holderIdentity : undefined;
+  const seen = seenNode(node.metadata.name, { ...observed, inMaintenance }, now);
+  const holds = holdersOf(seen, now);
+  const leaseHolder = isTaken(seen.lease) ? lease?.spec?.holderIdentity : undefined;
   const isOwn = leaseHolder === maintenanceHolder(by);
   const others = holds.filter(({ reason }) => !isOwn || !OWN_MAINTENANCE.includes(reason));
   return { reasons: others.map(({ message }) => message), leaseHolder };

@@ -21,6 +21,13 @@ test.each([
   expect(entry?.obstacle).toBe(obstacle);
 });
 
+test('a machine that was switched off is listed with who did that and why', () => {
+  const off = node('a', { [annotations.poweredOff]: '{"by":"ann","reason":"fan"}' });
+  expect(maintenanceList(observed({ nodes: [off] }), NOW)).toEqual([
+    expect.objectContaining({ by: 'ann', reason: 'fan', obstacle: 'switched off on request by ann: fan' }),
+  ]);
+});
+
 test('the table shows why a node is skipped', () => {
   const over = '2026-11-20T09:00:00Z';
   const nodes = [flagged('a', over), flagged('b', over, false)];

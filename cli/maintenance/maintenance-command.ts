@@ -1,5 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { annotations } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
+import { flagOn } from '../../rollout/gates/flag.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { obstacleOf } from '../../view/obstacles.ts';
 import { reportWarnings } from '../change/report-warnings.ts';
@@ -158,7 +160,7 @@ interface MaintenanceEntry {
  */
 export function maintenanceList(cluster: ObservedCluster, now: number): readonly MaintenanceEntry[] {
   return cluster.nodes.toSorted(by(({ metadata }) => metadata.name)).flatMap((node) => {
-    const flag = flagOf(node);
+    const flag = flagOf(node) ?? flagOn(node, annotations.poweredOff)?.flag;
     const obstacle = obstacleOf(cluster, node.metadata.name, now);
     if (flag === undefined && obstacle === undefined) return [];
     return [
@@ -166,7 +168,7 @@ export function maintenanceList(cluster: ObservedCluster, now: number): readonly
         node: node.metadata.name,
         ...(flag === undefined || flag.by === '' ? {} : { by: flag.by }),
         ...(flag === undefined || flag.reason === '' ? {} : { reason: flag.reason }),
-        until: flag?.until,
+        until: flag?.until || undefined,
         obstacle,
         cordoned: node.spec?.unschedulable === true,
       },

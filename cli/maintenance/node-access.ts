@@ -3,8 +3,9 @@ import { z } from 'zod';
 import { type Lease, Leases, type Node, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { annotations } from '../../api/names.ts';
+import { annotations, POWERED_OFF_LEASE_HOLDER } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { type EndOfLease, leaseEnd } from '../../cluster/lease.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
@@ -99,6 +100,13 @@ export function maintenanceHolder(by: string): string {
 export function isMaintenanceHolder(holder: string): boolean {
   return holder.startsWith(HOLDER_PREFIX);
 }
+
+/**
+ * When another's lease is over for who works on the machine: one that the operator holds for a machine that is switched
+ * off gives way to them at once. It has the lease again afterwards, unless the machine's mark is gone by then.
+ */
+export const endOfOthers: EndOfLease = (lease) =>
+  lease.spec?.holderIdentity === POWERED_OFF_LEASE_HOLDER ? Number.NEGATIVE_INFINITY : leaseEnd(lease);
 
 /** @returns the flag of a Node; undefined without one. A flag that can't be parsed still counts, without a reason. */
 export function flagOf({ metadata }: Node): MaintenanceFlag | undefined {

@@ -12,6 +12,7 @@ import { CommandError } from '../command-line/exit-codes.ts';
 import { print, progressLines } from '../command-line/output.ts';
 import { decideStart, type StartDecision } from './decide-start.ts';
 import {
+  endOfOthers,
   flagOf,
   flagText,
   maintenanceHolder,
@@ -137,6 +138,7 @@ async function takeLease(access: NodeAccess, { until, reason }: StartRequest, ho
       reason,
     },
     access.signal,
+    { endOf: endOfOthers },
   );
   if (outcome.held) return;
   throw new CommandError(

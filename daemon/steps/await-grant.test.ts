@@ -6,7 +6,7 @@ import { ApiError } from '../../cluster/api-client.ts';
 import { LEASE_HOLDER, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
 import { startLive } from './apply-live.ts';
-import { formatAwaitedGrant, otherHolder } from './await-grant.ts';
+import { formatAwaitedGrant, leaseObstacle, otherHolder, waitForLease } from './await-grant.ts';
 import { rebootInto } from './reboot.ts';
 import { rollBack } from './roll-back.ts';
 import type { StepContext, StepOutcome } from './step-context.ts';
@@ -56,6 +56,44 @@ describe.each(steps)('%s', (_name, take) => {
     expect(await context.journal.read()).toBeUndefined();
     await expect(access(path.join(root, 'etc/app.conf'))).rejects.toThrow('ENOENT');
   });
+});
+
+describe('under a lease that the operator, which is away, does not renew', () => {
+  const [renewed, seconds] = ['2026-01-01T00:00:00Z', 300];
+  const after = (ms: number) => Date.parse(renewed) + ms;
+  const heldBy = async (holderIdentity: string, now: number) => {
+    const { context } = await stepUnderTest();
+    const spec = { holderIdentity, renewTime: renewed, leaseDurationSeconds: seconds };
+    const client = { ...context.client, find: async () => ({ spec }) as never };
+    return leaseObstacle({ ...context, client }, LEASE_HOLDER, now);
+  };
+
+  test('a grant is good for twice as long as the lease lasts, as clocks differ, and no longer', async () => {
+    expect(await heldBy(LEASE_HOLDER, after(2 * seconds * 1000))).toBeUndefined();
+    expect(await heldBy(LEASE_HOLDER, after(2 * seconds * 1000 + 1))).toBe(
+      `Waiting for the node lease: ${LEASE_HOLDER} granted the update, and has not renewed medik8s-leases/node-worker-1 since ${renewed}`,
+    );
+  });
+
+  test.each(steps.slice(0, 2))('%s waits', async (_name, take) => {
+    const { context } = await stepUnderTest({ leaseHolder: LEASE_HOLDER, leaseRenewed: renewed });
+    expect(await take(context)).toEqual({ kind: 'wait', ms: 5_000 });
+    expect(await context.journal.read()).toBeUndefined();
+  });
+
+  test('a rollback of an unhealthy node does not wait', async () => {
+    const { context } = await stepUnderTest({ leaseHolder: LEASE_HOLDER, leaseRenewed: renewed });
+    expect(
+      await waitForLease(context, rollingBack, LEASE_HOLDER, observation(), { evenIfRunOut: true }),
+    ).toBeUndefined();
+  });
+});
+
+test('who holds the lease of a machine that was switched off is called that', async () => {
+  const { context } = await stepUnderTest({ leaseHolder: 'shale-powered-off' });
+  const words = 'shale-powered-off (the machine was switched off on request)';
+  expect(await otherHolder(context, LEASE_HOLDER)).toBe(words);
+  expect(await leaseObstacle(context, LEASE_HOLDER)).toContain(`is held by ${words}`);
 });
 
 test('changes the node once the lease is held by who granted it', async () => {

@@ -1,6 +1,7 @@
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { type Lease, Leases } from '../../api/kubernetes.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
+import { POWERED_OFF_LEASE_HOLDER } from '../../api/names.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import { type RebootKind, rebootWords } from '../reboot/reboot-words.ts';
 import type { Observation } from './step.ts';
@@ -8,6 +9,8 @@ import { publish, type StepContext, type StepOutcome } from './step-context.ts';
 import type { Update } from './update.ts';
 
 const LEASE_RETRY_MS = 5_000;
+/** Durations of a lease after which its holder is taken to be gone. */
+const LEFT_AFTER = 2;
 
 /** Joins what a sentence enumerates: "a", "a and b", "a, b, and c". */
 const list = new Intl.ListFormat('en', { type: 'conjunction' });
@@ -41,6 +44,7 @@ export function holderOf({ spec }: Observation): string {
 
 /**
  * @param holder see holderOf; of a rollback, who granted the update that failed.
+ * @param evenIfRunOut for a rollback: the node is unhealthy until it is through.
  * @returns how long to wait for the lease; undefined when the node may be changed.
  */
 export async function waitForLease(
@@ -48,8 +52,9 @@ export async function waitForLease(
   { plan }: Pick<Update, 'plan'>,
   holder: string,
   observation: Observation,
+  { evenIfRunOut = false }: { readonly evenIfRunOut?: boolean } = {},
 ): Promise<StepOutcome | undefined> {
-  const why = await leaseObstacle(context, holder);
+  const why = await leaseObstacle(context, holder, evenIfRunOut ? Number.NEGATIVE_INFINITY : Date.now());
   if (why === undefined) return undefined;
   await publish(context, observation, { kind: 'waiting', plan, why });
   return { kind: 'wait', ms: LEASE_RETRY_MS };
@@ -71,24 +76,43 @@ export async function otherHolder(
   const { holderIdentity = '', renewTime, leaseDurationSeconds = 0 } = lease?.spec ?? {};
   if (holderIdentity === '' || holderIdentity === holder) return undefined;
   const hasRunOut = renewTime !== undefined && Date.parse(renewTime) + leaseDurationSeconds * 1000 < now;
-  return hasRunOut ? undefined : holderIdentity;
+  return hasRunOut ? undefined : formatHolder(holderIdentity);
+}
+
+function formatHolder(holder: string): string {
+  return holder === POWERED_OFF_LEASE_HOLDER ? `${holder} (the machine was switched off on request)` : holder;
 }
 
 /**
  * A grant is good only while its holder has the node's lease: a maintenance that took it over has the node to itself.
+ * Nor is it good for long without an operator, who could not take it back: whoever works on the node meanwhile, or
+ * has switched the machine off and on again, is not seen by anybody.
  *
+ * @param now ms since the epoch.
  * @returns why the node must not be changed now; undefined when it may. Where the daemon may not read leases, the
  *   operator alone checks them.
  * @throws ApiError
  */
-export async function leaseObstacle(context: LeaseContext, holder: string): Promise<string | undefined> {
+export async function leaseObstacle(
+  context: LeaseContext,
+  holder: string,
+  now = Date.now(),
+): Promise<string | undefined> {
   const lease = await findLease(context);
   if (lease === 'unreadable') return undefined;
-  const current = lease?.spec?.holderIdentity ?? '';
-  if (current === holder) return undefined;
-  const by = current === '' ? 'nobody' : current;
+  const { holderIdentity = '', renewTime, leaseDurationSeconds = 0 } = lease?.spec ?? {};
   const { leaseNamespace, nodeName } = context.settings;
-  return `Waiting for the node lease: ${holder} granted the update, but ${leaseNamespace}/node-${nodeName} is held by ${by}`;
+  const [granted, name] = [`${holder} granted the update`, `${leaseNamespace}/node-${nodeName}`];
+  if (holderIdentity !== holder) {
+    const by = holderIdentity === '' ? 'nobody' : formatHolder(holderIdentity);
+    return `Waiting for the node lease: ${granted}, but ${name} is held by ${by}`;
+  }
+  // The clock of another machine wrote the time.
+  const isLeft =
+    renewTime !== undefined && Date.parse(renewTime) + LEFT_AFTER * leaseDurationSeconds * 1000 < now;
+  return isLeft
+    ? `Waiting for the node lease: ${granted}, and has not renewed ${name} since ${renewTime}`
+    : undefined;
 }
 
 type LeaseContext = Pick<StepContext, 'client' | 'settings' | 'signal'>;

@@ -30,7 +30,9 @@ export async function rollBack(
   const rollback = {
     plan: { ...entry.plan, actions: [{ type: 'Reboot' as const }], source: `rollback: ${entry.why}` },
   };
-  const obstacle = await waitForLease(context, rollback, entry.leaseHolder ?? '', observation);
+  const obstacle = await waitForLease(context, rollback, entry.leaseHolder ?? '', observation, {
+    evenIfRunOut: true,
+  });
   if (obstacle !== undefined) return obstacle;
   const { reason = 'HealthCheckFailed', why } = entry;
   await tryPublish(context, observation, { kind: 'rollingBack', plan: rollback.plan, why, reason });

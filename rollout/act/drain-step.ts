@@ -173,13 +173,22 @@ async function whyLater(client: ApiClient, pod: Pod, error: unknown, signal: Abo
 }
 
 async function budgetsOf(client: ApiClient, pod: Pod, signal: AbortSignal): Promise<PodDisruptionBudget[]> {
-  const { namespace = 'default', labels = {} } = pod.metadata;
+  const { namespace = 'default' } = pod.metadata;
   const { items } = await client.list(PodDisruptionBudgets, { namespace, signal });
-  // policy/v1: an empty selector matches every pod of the namespace, an absent one none.
-  return items.filter(({ spec }) => spec.selector !== undefined && matchesSelector(spec.selector, labels));
+  return coveringBudgets(items, pod);
 }
 
-function formatBudgets(budgets: readonly PodDisruptionBudget[]): string {
+/** @param all budgets of the pod's namespace. @returns those that cover the pod. */
+export function coveringBudgets(
+  all: readonly PodDisruptionBudget[],
+  { metadata: { labels = {} } }: Pod,
+): PodDisruptionBudget[] {
+  // policy/v1: an empty selector matches every pod of the namespace, an absent one none.
+  return all.filter(({ spec }) => spec.selector !== undefined && matchesSelector(spec.selector, labels));
+}
+
+/** @returns budgets that cover a pod, with what each still allows. */
+export function formatBudgets(budgets: readonly PodDisruptionBudget[]): string {
   const each = budgets.map(
     ({ metadata, status }) =>
       `${metadata.name} (allows ${plural(status?.disruptionsAllowed ?? 0, 'disruption')})`,
@@ -187,7 +196,8 @@ function formatBudgets(budgets: readonly PodDisruptionBudget[]): string {
   return `PodDisruptionBudget ${each.toSorted().join(', ')}`;
 }
 
-function nameOf({ metadata }: Pod): string {
+/** @returns namespace/name. */
+export function nameOf({ metadata }: Pod): string {
   return `${metadata.namespace ?? 'default'}/${metadata.name}`;
 }
 

@@ -15,7 +15,7 @@ import type { MachineLookup } from '../node-claims.ts';
 import { leaseNameOf, type NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import { type HookPhase, type Hooks, hookRequestOn } from '../pools/hooks.ts';
-import { isControlPlane, isNewNode, isReady, workOn } from '../pools/node-state.ts';
+import { awayOf, isControlPlane, isNewNode, isReady, workOn } from '../pools/node-state.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
 import { drainSpan } from '../reports/spans.ts';
@@ -168,6 +168,8 @@ export class NodeWork {
     return nodes.list().some((other) => {
       const { name } = other.metadata;
       if (name === node.metadata.name || !isControlPlane(other)) return false;
+      // The rollout let it go, and whether the others still have a quorum is for that gate.
+      if (awayOf({ node: other })?.kind === 'switched-off') return false;
       const spec = machineConfigNodes.get(name)?.spec;
       const work = spec === undefined ? undefined : workOn(other, spec);
       return this.#inHand.has(name) || work?.cordon !== undefined || work?.grant === 'Disrupt';
@@ -296,7 +298,15 @@ export class NodeWork {
   async #keepLease(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
     const { name } = piece.node.metadata;
     const holding = await this.#parts.leases.hold(name, `update to ${configOf(piece)}`, signal);
-    return holding.by === 'other' ? { note: `skipped: its lease is held by ${holding.holder}` } : {};
+    switch (holding.by) {
+      case 'us':
+      case 'nobody':
+        return {};
+      case 'powered-off':
+        return { note: 'skipped: its lease is held for the machine that was switched off' };
+      case 'other':
+        return { note: `skipped: its lease is held by ${holding.holder}` };
+    }
   }
 
   async #cordon(piece: WorkPiece, signal: AbortSignal): Promise<Node> {

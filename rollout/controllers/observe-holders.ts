@@ -9,7 +9,7 @@ import type { NodeLeases } from '../node-leases.ts';
 
 export interface HolderParts {
   readonly leases: Pick<NodeLeases, 'holding'>;
-  readonly machines: Pick<MachineLookup, 'known'>;
+  readonly machines: Pick<MachineLookup, 'known' | 'isDeleting'>;
   readonly maintenances: Pick<MaintenanceLookup, 'nodes'>;
   /** ms since the epoch. */
   readonly now: () => number;
@@ -36,7 +36,7 @@ export async function diskHolderOfNode(
  * Who else holds a node, for the controllers of single nodes. A pass over a pool reads it for all of its nodes
  * (observe-pool.ts).
  *
- * @returns in the order in which they matter. @throws ApiError when NodeMaintenances can't be read.
+ * @returns in the order in which they matter. @throws ApiError when NodeMaintenances or Machines can't be read.
  */
 export async function holdersOfNode(
   { leases, machines, maintenances, now }: HolderParts,
@@ -45,6 +45,9 @@ export async function holdersOfNode(
 ): Promise<readonly Hold[]> {
   const { name } = node.metadata;
   const inMaintenance = (await maintenances.nodes(signal)).has(name);
+  // Before it is uncordoned. Of others the passes over pools read what matters.
+  const isRead = node.spec?.unschedulable === true;
+  const machineDeleting = isRead ? await machines.isDeleting(node, signal) : machines.known(node);
   const lease = leases.holding(name);
-  return holdersOf({ node, lease, inMaintenance, machineDeleting: machines.known(node) }, now());
+  return holdersOf({ node, lease, inMaintenance, machineDeleting }, now());
 }

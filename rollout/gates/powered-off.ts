@@ -1,3 +1,4 @@
+import type { Node } from '../../api/kubernetes.ts';
 import { annotations } from '../../api/names.ts';
 import { flagOn, formatFlag } from './flag.ts';
 import type { Hold } from './hold.ts';
@@ -12,11 +13,10 @@ export const POWERED_OFF = 'PoweredOff';
 export const poweredOff = {
   kind: 'holder',
   hold: ({ node }: Pick<SeenNode, 'node'>): Hold | undefined => {
-    const flagged = flagOn(node, annotations.poweredOff);
-    if (flagged === undefined) return undefined;
-    const off = formatFlag('switched off on request', annotations.poweredOff, flagged.flag);
+    const off = switchedOff(node);
+    if (off === undefined) return undefined;
     const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
-    const since = Date.parse(flagged.flag?.since ?? '');
+    const since = Date.parse(flagOn(node, annotations.poweredOff)?.flag?.since ?? '');
     const cameBack = ready?.status === 'True' && Date.parse(ready.lastTransitionTime) > since;
     const message = cameBack
       ? `it runs, but was ${off}; remove the annotation ${annotations.poweredOff} to have it updated`
@@ -24,3 +24,9 @@ export const poweredOff = {
     return { reason: POWERED_OFF, message };
   },
 } as const;
+
+/** @returns by whom and why the node's machine was switched off, whether or not it runs; undefined where it was not. */
+export function switchedOff(node: Node): string | undefined {
+  const flagged = flagOn(node, annotations.poweredOff);
+  return flagged && formatFlag('switched off on request', annotations.poweredOff, flagged.flag);
+}

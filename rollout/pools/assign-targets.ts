@@ -5,6 +5,7 @@ import { LONGEST_MESSAGE } from '../../api/object.ts';
 import { diskHolder } from '../gates/cordoned.ts';
 import { holdersOf } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
+import { isTaken } from '../node-leases.ts';
 import { awayOf, isReady, type NodeState, readNode, workOn } from './node-state.ts';
 import {
   type Assignment,
@@ -63,7 +64,7 @@ export function chooseAssignments(
     const target = moves && !mayMove ? nodeTargetOf(spec) : desired;
     const { grant } = workOn(node, spec);
     // What was granted is finished: whoever waits for the lease would wait for ever.
-    const isFinishing = grant !== undefined && observed.lease.by !== 'other';
+    const isFinishing = grant !== undefined && !isTaken(observed.lease);
     assign.set(node.metadata.name, {
       ...assignedByPool(observation),
       target,

@@ -11,7 +11,11 @@ const granted: NodeState['work'] = { cordon: { uncordon: true }, grant: 'Disrupt
 const live: NodeState['work'] = { cordon: undefined, grant: 'Live' };
 const reboot: NodeState['progress'] = { kind: 'staged', actions: REBOOT };
 const restart: NodeState['progress'] = { kind: 'staged', actions: RESTART };
-const off = { ready: false, away: { kind: 'switched-off', why: 'fan' } } as const;
+const off = {
+  ready: false,
+  away: { kind: 'switched-off', why: 'fan' },
+  holders: [{ reason: 'PoweredOff', message: 'fan' }],
+} as const;
 const preparing: NodeState['progress'] = { kind: 'preparing' };
 /** Rebooted, and not Ready since the update ended. */
 const downAt = (since: number): Partial<NodeState> => ({
@@ -91,8 +95,24 @@ describe('the next step for a node', () => {
       'back-out',
     ],
     ['a lease of ours ran out', { lease: { by: 'nobody', left: true }, ready: false }, 'back-out'],
-    ['granted, then switched off', { lease: ours, work: granted, progress: reboot, ...off }, 'back-out'],
-    ['failed, then switched off', { work: cordoned, progress: failedAt(0), ...off }, 'back-out'],
+    ['granted, then switched off', { lease: ours, work: granted, progress: reboot, ...off }, 'let-go'],
+    ['drained, then switched off', { lease: ours, work: cordoned, progress: reboot, ...off }, 'let-go'],
+    ['failed, then switched off', { work: cordoned, progress: failedAt(0), ...off }, 'none'],
+    [
+      'cordoned by others before, then switched off',
+      { lease: ours, work: { ...cordoned, cordon: { uncordon: false } }, progress: reboot, ...off },
+      'back-out',
+    ],
+    [
+      'granted, and the lease is kept for whoever switched it off',
+      { lease: { by: 'powered-off' }, work: granted, progress: reboot, ...off },
+      'suspend',
+    ],
+    [
+      'updated, and the lease is kept for whoever switched it off',
+      { lease: { by: 'powered-off' }, work: cordoned, progress: { kind: 'updated' } },
+      'none',
+    ],
     [
       'granted, then another target came',
       { lease: ours, work: granted, progress: reboot, assigned: false },

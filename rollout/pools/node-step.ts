@@ -1,5 +1,6 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
+import { isTaken } from '../node-leases.ts';
 import { type NodeState, provesTarget } from './node-state.ts';
 
 /** What the operator does for one node next. */
@@ -40,16 +41,20 @@ export interface NodeStepContext {
  */
 export function nodeStep(node: NodeState, context: NodeStepContext): NodeStep {
   if (!isAtWork(node)) return { kind: 'none' };
-  if (node.lease.by === 'other') {
-    const why = `lost its lease to ${node.lease.holder}`;
+  if (isTaken(node.lease)) {
+    const why = `lost its lease to ${node.lease.by === 'other' ? node.lease.holder : 'whoever switched it off'}`;
     return node.work.grant === undefined ? { kind: 'none' } : { kind: 'suspend', why };
   }
   if (isOnlyLeft(node)) return { kind: 'back-out', why: 'its lease was left behind' };
-  // Others can use its lease and its share of maxUnavailable; the cordon would outlast its reason.
-  if (node.away?.kind === 'switched-off') return { kind: 'back-out', why: node.away.why };
-  const step = stepOfProgress(node, context);
+  const step = stepUnderLease(node, context);
   const relied = step.kind === 'finish' || step.kind === 'back-out' ? reliesOnCordon(node) : undefined;
   return relied === undefined ? step : letGo(node, relied);
+}
+
+function stepUnderLease(node: NodeState, context: NodeStepContext): NodeStep {
+  // Whoever switched it off needs its lease, and nothing goes on there.
+  if (node.away?.kind === 'switched-off') return { kind: 'back-out', why: node.away.why };
+  return stepOfProgress(node, context);
 }
 
 function stepOfProgress(node: NodeState, context: NodeStepContext): NodeStep {

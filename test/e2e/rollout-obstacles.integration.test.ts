@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { CustomResourceDefinitions, Leases, Nodes, Secrets } from '../../api/kubernetes.ts';
+import { CustomResourceDefinitions, Leases, Nodes, Pods, Secrets } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import {
@@ -14,6 +14,7 @@ import { PinnedImageSets } from '../../api/pinned-image-set.ts';
 import { acquireLease } from '../../cluster/lease.ts';
 import { RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
+import { blockDrain } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** What prevents the update of a node or a whole pool: each is reported on the pool until it is gone. */
@@ -341,4 +342,46 @@ test('a pool waits for another one, and its nodes for hooks that others clear', 
   await fleet.runs('behind-0', config);
   const { metadata } = await fleet.client.get(Nodes, 'behind-0', { signal });
   expect(Object.keys(metadata.annotations ?? {}).filter((name) => name.includes('hooks'))).toEqual([]);
+});
+
+test('what the drain of a maintenance waits for is on the MachineConfigNode until that ends, whoever drains', {
+  timeout: patience(120_000),
+}, async () => {
+  await fleet.addPool('emptied');
+  await fleet.addNode('emptied-0', 'emptied');
+  await blockDrain(fleet.client, 'emptied-0', signal);
+  const mcn = () => fleet.client.get(MachineConfigNodes, 'emptied-0', { signal });
+  const drained = async () =>
+    (await mcn()).status?.conditions?.find(({ type }) => type === 'MaintenanceDrained')?.status;
+  const isDrained = (status: string | undefined) =>
+    expect.poll(drained, { timeout: patience(60_000), interval: 50 }).toBe(status);
+
+  const start = ['maintenance', 'start', 'emptied-0', '--reason', 'disk', '--yes', '--timeout', '2s'];
+  const { exitCode, stderr } = await fleet.shale(...start);
+  expect([exitCode, stderr]).toEqual([1, expect.stringContaining('not drained after 2s')]);
+  await isDrained('False');
+  const budget = 'PodDisruptionBudget held-emptied-0 (allows 0 disruptions)';
+  expect((await mcn()).status?.maintenanceDrain).toEqual({
+    pods: 1,
+    waitsFor: [{ pod: 'default/held-emptied-0', reason: budget }],
+  });
+  const { stdout } = await fleet.shale('status', 'emptied-0');
+  expect(stdout).toMatch(/blocked by +pod default\/held-emptied-0: PodDisruptionBudget held-emptied-0/);
+  await fleet.shale('maintenance', 'end', 'emptied-0');
+  await isDrained(undefined);
+  expect((await mcn()).status?.maintenanceDrain).toBeUndefined();
+
+  // As the Node Maintenance Operator does.
+  const apiVersion = 'nodemaintenance.medik8s.io/v1beta1';
+  const maintenance = { apiVersion, kind: 'NodeMaintenance', metadata: { name: 'empty' } };
+  await fleet.client.create(NodeMaintenances, { ...maintenance, spec: { nodeName: 'emptied-0' } } as never, {
+    signal,
+  });
+  await fleet.patchNode('emptied-0', { spec: { unschedulable: true } });
+  await isDrained('False');
+  await fleet.client.delete(Pods, 'held-emptied-0', { namespace: 'default', signal });
+  await isDrained('True');
+  await fleet.client.delete(NodeMaintenances, 'empty', { signal });
+  await fleet.patchNode('emptied-0', { spec: { unschedulable: null } });
+  await isDrained(undefined);
 });
