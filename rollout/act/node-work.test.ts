@@ -347,6 +347,27 @@ describe('ending the work on a node', () => {
     expect(operator.events).toEqual([['Normal', 'a', 'Uncordon', `Uncordoned the node: ${why}`]]);
   });
 
+  const ends = [{ kind: 'finish' }, { kind: 'back-out', why: 'the pool is paused' }] as const;
+
+  it.each(ends)(
+    'whose lease was left to others, who are done, lifts its cordon under the lease: $kind',
+    async (step) => {
+      put({ node: CORDONED.node });
+      const whose: string[] = [];
+      cluster.onWrite = () => {
+        if (!isCordoned()) whose.push(holder());
+      };
+      expect(await take(step)).toEqual({});
+      expect([whose[0], isCordoned(), holder()]).toEqual([US, false, '']);
+    },
+  );
+
+  it.each(ends)('whose lease somebody else has stays cordoned: $kind', async (step) => {
+    put({ node: CORDONED.node, lease: 'nhc' });
+    expect(await take(step)).toEqual({ note: 'skipped: its lease is held by nhc' });
+    expect([isCordoned(), holder()]).toEqual([true, 'nhc']);
+  });
+
   it('that failed keeps its cordon, so that no pod lands there; somebody else may repair it', async () => {
     put(busy);
     expect(await take({ kind: 'let-go', why: 'the update has been failing for too long' })).toEqual({});

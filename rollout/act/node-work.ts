@@ -123,8 +123,7 @@ export class NodeWork {
         return this.#finish(piece, signal);
       case 'back-out':
         this.#reporters(piece).log.info({ node: name, why: step.why }, 'backing out of a node');
-        await this.#putBack(piece, step.why, signal);
-        return {};
+        return this.#putBack(piece, step.why, signal);
       case 'let-go':
         this.#reporters(piece).log.warn(
           { node: name, why: step.why },
@@ -210,9 +209,10 @@ export class NodeWork {
       const waits = refused.note === undefined ? await this.#awaitHooks(piece, 'after', signal) : refused;
       if (waits !== undefined) return waits;
     }
-    await this.#putBack(piece, `it runs ${configOf(piece)}`, signal);
-    this.#reporters(piece).log.info({ node: name, config: configOf(piece) }, 'node is updated');
-    return {};
+    const report = await this.#putBack(piece, `it runs ${configOf(piece)}`, signal);
+    if (report.note === undefined)
+      this.#reporters(piece).log.info({ node: name, config: configOf(piece) }, 'node is updated');
+    return report;
   }
 
   /** A new node runs no pod that a hook could be about. @returns undefined once nothing is to be waited for. */
@@ -328,10 +328,17 @@ export class NodeWork {
     return cordoned;
   }
 
-  /** Removes everything of ours from the node: grant, conditions, cordon, lease. */
-  async #putBack(piece: WorkPiece, why: string, signal: AbortSignal): Promise<void> {
+  /**
+   * Removes everything of ours from the node: grant, conditions, cordon, lease. A cordon that was left to others, with
+   * the lease, is lifted under the lease as well.
+   */
+  async #putBack(piece: WorkPiece, why: string, signal: AbortSignal): Promise<StepReport> {
     const { node } = piece;
     const mark = node.metadata.annotations?.[annotations.cordonedByShale];
+    if (mark === 'true') {
+      const refused = await this.#keepLease(piece, signal);
+      if (refused.note !== undefined) return refused;
+    }
     await this.#withdraw(piece, signal);
     const free = await writeStatus(this.#parts, piece, withoutCordon, signal);
     const isBlocked = node.metadata.annotations?.[annotations.disruptionBlocked] !== undefined;
@@ -344,6 +351,7 @@ export class NodeWork {
     await this.#parts.leases.release(node.metadata.name, signal);
     this.#reported.delete(node.metadata.name);
     this.#drainsSince.delete(node.metadata.name);
+    return {};
   }
 
   async #grant(piece: WorkPiece, level: Grant['level'], signal: AbortSignal): Promise<void> {
