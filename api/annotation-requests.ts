@@ -53,7 +53,7 @@ const ConfigName = z.string().min(1).max(253);
 
 const RetryRequest = z.object({
   config: ConfigName,
-  image: DigestedPullspecSchema.exactOptional(),
+  image: DigestedPullspecSchema.optional(),
   failedAt: z.string().min(1).max(64),
   by: User.default(''),
   at: z.string().max(64).default(''),
@@ -131,20 +131,20 @@ export function parsePowerOff(text: string): PowerOffRequest {
 
 const RollbackRequest = z.object({
   config: ConfigName,
-  image: DigestedPullspecSchema.exactOptional(),
+  image: DigestedPullspecSchema.optional(),
   by: z.string().default(''),
   reason: z.string().default(''),
   at: z.string().default(''),
   /** The pool's target when the rollback was requested; the operator writes it. */
   from: z
-    .object({ config: ConfigName, layered: z.boolean(), image: DigestedPullspecSchema.exactOptional() })
-    .exactOptional(),
+    .object({ config: ConfigName, layered: z.boolean(), image: DigestedPullspecSchema.optional() })
+    .optional(),
   /**
    * RFC 3339: until when nodes wait for another label of the image, by which they don't reboot; the operator writes it.
    */
-  waitsUntil: z.string().exactOptional(),
+  waitsUntil: z.string().optional(),
   /** The id of the deadline that passed, if that is why; the operator writes it. */
-  unconfirmed: Id.exactOptional(),
+  unconfirmed: Id.optional(),
 });
 
 /** A request to roll a pool back, as its annotation has it. */

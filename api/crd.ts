@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { CrdDefinition, PrinterColumn } from './crd-definitions.ts';
 import { type KubernetesObject, UNREPORTED_STATUS } from './object.ts';
-import { present } from './present.ts';
 
 /** A structural schema of a CustomResourceDefinition (OpenAPI v3). */
 export type StructuralSchema = { [key: string]: unknown };
@@ -39,7 +38,7 @@ export function crdOf(definition: CrdDefinition): CrdManifest {
           schema: { openAPIV3Schema: objectSchema(definition) },
           ...(definition.status === undefined ? {} : { subresources: { status: {} } }),
           additionalPrinterColumns: definition.columns.map(printerColumn),
-          ...present({ selectableFields: definition.selectable?.map((jsonPath) => ({ jsonPath })) }),
+          selectableFields: definition.selectable?.map((jsonPath) => ({ jsonPath })),
         },
       ],
     },
@@ -88,7 +87,7 @@ function printerColumn({ name, type, path, description, wide }: PrinterColumn): 
     name,
     type,
     jsonPath: path,
-    ...present({ description }),
+    description,
     ...(wide === true ? { priority: 1 } : {}),
   };
 }
@@ -111,7 +110,7 @@ function structural(schema: z.ZodType): StructuralSchema {
 function toStructural(schema: StructuralSchema): StructuralSchema {
   if (schema['x-kubernetes-int-or-string'] === true) {
     const { pattern, minimum } = schema;
-    return { 'x-kubernetes-int-or-string': true, ...present({ pattern, minimum }), ...described(schema) };
+    return { 'x-kubernetes-int-or-string': true, pattern, minimum, ...described(schema) };
   }
   if (Array.isArray(schema['oneOf']) || Array.isArray(schema['anyOf'])) return unionSchema(schema);
   const result: StructuralSchema = {};

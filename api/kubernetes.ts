@@ -4,7 +4,7 @@ import type { Condition, Kind, KubernetesObject } from './object.ts';
 /** The built-in kinds that Shale reads or writes, with only the fields that it uses. */
 
 export interface ConfigMap extends KubernetesObject {
-  readonly data?: Readonly<Record<string, string>>;
+  readonly data?: Readonly<Record<string, string>> | undefined;
   readonly binaryData?: Readonly<Record<string, string>>;
   readonly immutable?: boolean;
 }
@@ -46,8 +46,8 @@ export interface Toleration {
 }
 export interface Node extends KubernetesObject {
   readonly spec?: {
-    readonly unschedulable?: boolean;
-    readonly taints?: readonly Taint[];
+    readonly unschedulable?: boolean | undefined;
+    readonly taints?: readonly Taint[] | undefined;
     readonly providerID?: string;
   };
   readonly status?: {
@@ -55,12 +55,12 @@ export interface Node extends KubernetesObject {
       readonly lastHeartbeatTime?: string;
     })[];
     readonly nodeInfo?: Readonly<Record<string, unknown>> & {
-      readonly bootID?: string;
+      readonly bootID?: string | undefined;
       /** The host's, from /etc/machine-id; some kubelets report none. */
-      readonly machineID?: string;
-      readonly architecture?: string;
+      readonly machineID?: string | undefined;
+      readonly architecture?: string | undefined;
       /** Such as `cri-o://1.34.1` or `containerd://2.1.4`. */
-      readonly containerRuntimeVersion?: string;
+      readonly containerRuntimeVersion?: string | undefined;
     };
     readonly addresses?: readonly { readonly type: string; readonly address: string }[];
     readonly runtimeHandlers?: readonly {
@@ -90,7 +90,7 @@ export interface Container {
   readonly resources?: unknown;
 }
 export interface PodSpec {
-  readonly nodeName?: string;
+  readonly nodeName?: string | undefined;
   readonly serviceAccountName?: string;
   readonly imagePullSecrets?: readonly { readonly name: string }[];
   readonly automountServiceAccountToken?: boolean;
@@ -98,7 +98,7 @@ export interface PodSpec {
   readonly volumes?: readonly ({ readonly name: string; readonly emptyDir?: unknown } & Readonly<
     Record<string, unknown>
   >)[];
-  readonly tolerations?: readonly Toleration[];
+  readonly tolerations?: readonly Toleration[] | undefined;
   readonly nodeSelector?: Readonly<Record<string, string>>;
   readonly affinity?: object;
   readonly terminationGracePeriodSeconds?: number;
@@ -114,34 +114,36 @@ export interface PodSpec {
 }
 export interface Pod extends KubernetesObject {
   readonly spec: PodSpec;
-  readonly status?: {
-    readonly phase?: string;
-    readonly reason?: string;
-    readonly message?: string;
-    readonly podIP?: string;
-    readonly conditions?: readonly (Pick<Condition, 'type' | 'status'> &
-      Partial<Pick<Condition, 'reason' | 'message'>>)[];
-    readonly containerStatuses?: readonly {
-      readonly name: string;
-      readonly image: string;
-      readonly ready: boolean;
-      readonly restartCount: number;
-      readonly state?: {
-        readonly waiting?: { readonly reason?: string; readonly message?: string };
-        readonly running?: object;
-        readonly terminated?: {
-          readonly exitCode: number;
-          readonly reason?: string;
-          readonly message?: string;
-        };
-      };
-    }[];
-  };
+  readonly status?:
+    | {
+        readonly phase?: string;
+        readonly reason?: string;
+        readonly message?: string;
+        readonly podIP?: string;
+        readonly conditions?: readonly (Pick<Condition, 'type' | 'status'> &
+          Partial<Pick<Condition, 'reason' | 'message'>>)[];
+        readonly containerStatuses?: readonly {
+          readonly name: string;
+          readonly image: string;
+          readonly ready: boolean;
+          readonly restartCount: number;
+          readonly state?: {
+            readonly waiting?: { readonly reason?: string; readonly message?: string };
+            readonly running?: object;
+            readonly terminated?: {
+              readonly exitCode: number;
+              readonly reason?: string;
+              readonly message?: string;
+            };
+          };
+        }[];
+      }
+    | undefined;
 }
 export interface PodTemplate {
   readonly metadata?: {
     readonly labels?: Readonly<Record<string, string>>;
-    readonly annotations?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>> | undefined;
   };
   readonly spec: PodSpec;
 }
@@ -210,8 +212,8 @@ export interface KubernetesEvent extends KubernetesObject {
     readonly apiVersion: string;
     readonly kind: string;
     readonly name: string;
-    readonly namespace?: string;
-    readonly uid?: string;
+    readonly namespace?: string | undefined;
+    readonly uid?: string | undefined;
   };
   readonly reason: string;
   readonly message: string;

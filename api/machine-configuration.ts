@@ -114,8 +114,8 @@ export type MachineConfigurationStatus = z.infer<typeof MachineConfigurationStat
 
 /** The object `cluster` with the node disruption policy. */
 export interface MachineConfiguration extends KubernetesObject {
-  readonly spec?: z.infer<typeof MachineConfigurationSpec>;
-  readonly status?: MachineConfigurationStatus;
+  readonly spec?: z.infer<typeof MachineConfigurationSpec> | undefined;
+  readonly status?: MachineConfigurationStatus | undefined;
 }
 
 export const MachineConfigurations: Kind<MachineConfiguration> = {

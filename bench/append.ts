@@ -2,7 +2,6 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
-import { present } from '../api/present.ts';
 import { layerContent } from '../builder/layer/layer-content.ts';
 import type { BuildResult } from '../builder/status.ts';
 import { type AppendInput, appendBuild } from '../builder/steps/append-build.ts';
@@ -183,7 +182,7 @@ function shaleFunction({ host }: CountingProxy): Peer {
       const input = {
         ...appendInput(rendered, { host, image }),
         baseTrees: known,
-        ...present({ previousImage: previous?.image }),
+        previousImage: previous?.image,
       };
       return measure([process.pid], async () => {
         previous = await appendBuild(createRegistryClient({ plainHttp }), input, signal);

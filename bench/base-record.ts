@@ -2,7 +2,6 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
-import { present } from '../api/present.ts';
 import type { BuildResult } from '../builder/status.ts';
 import { type AppendInput, appendBuild } from '../builder/steps/append-build.ts';
 import { defaultPolicySettings, effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
@@ -104,7 +103,7 @@ async function measureShale(base: string, repository: string): Promise<void> {
       created: '1970-01-01T00:00:00Z',
       baseTrees,
       baseRecords: last?.baseRecord === undefined ? [] : [last.baseRecord],
-      ...present({ previousImage: last?.image }),
+      previousImage: last?.image,
     };
     return measure([process.pid], async () => {
       last = await appendBuild(createRegistryClient({ plainHttp }), input, signal);

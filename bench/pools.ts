@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { present } from '../api/present.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 import { layerContent } from '../builder/layer/layer-content.ts';
 import { Slots } from '../builder/slots.ts';
@@ -48,7 +47,7 @@ const baseTrees = new BaseTrees();
 function inputOf(pool: number, policies: typeof none, tag: string): AppendInput {
   const previousImage = lastImages.get(pool);
   return {
-    ...present({ previousImage }),
+    previousImage,
     pool: `pool-${pool}`,
     rendered: renderedConfig(configFiles(FILES, pool), pool),
     baseImage: `${proxy.host}/os/stock:1`,

@@ -1,5 +1,4 @@
 import type { BuildFailureReason } from '../api/machine-os-build.ts';
-import { present } from '../api/present.ts';
 import type { BuildFailure } from './build-failure.ts';
 
 /** How often a build is attempted while its failures are temporary, and the delays in between. */
@@ -51,7 +50,8 @@ const POLICIES: Readonly<Partial<Record<BuildFailureReason, RetryPolicy>>> = {
 
 export type RetryDecision =
   /** `left`: how many attempts are left, this one included; absent: there is no limit. */
-  { readonly kind: 'retry'; readonly inMs: number; readonly left?: number } | { readonly kind: 'giveUp' };
+  | { readonly kind: 'retry'; readonly inMs: number; readonly left?: number | undefined }
+  | { readonly kind: 'giveUp' };
 
 /**
  * @param failures how many attempts in a row have failed for this reason, at least 1.
@@ -67,5 +67,5 @@ export function decideRetry(
   if (!temporary || (left !== undefined && left <= 0)) return { kind: 'giveUp' };
   const backoff = Math.min(firstDelayMs * 2 ** (failures - 1), longestDelayMs);
   const inMs = Math.max(backoff, Math.min(retryAfterMs, longestDelayMs));
-  return { kind: 'retry', inMs, ...present({ left }) };
+  return { kind: 'retry', inMs, left };
 }

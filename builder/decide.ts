@@ -5,7 +5,6 @@ import type { BuildFailureReason, MachineOSBuild } from '../api/machine-os-build
 import type { BuildWaitingReason, MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
 import { awaitedPreBuiltImage, preBuiltImageOf } from '../api/pre-built-image.ts';
-import { present } from '../api/present.ts';
 import { otherOwnerMessage } from '../api/repository-owner.ts';
 import type { ImageState } from '../disruption/transitions.ts';
 import {
@@ -56,9 +55,9 @@ export type BuildDecision =
       /** What its label lists a transition from. */
       readonly transitionsFrom: readonly ImageState[];
       /** The image that becomes the pool's first one if it is what would be built. */
-      readonly preBuiltImage?: string;
+      readonly preBuiltImage?: string | undefined;
       /** The build whose image gets another label, if this is not the first of its inputs. */
-      readonly relabels?: string;
+      readonly relabels?: string | undefined;
       /** The existing object of that name, if any. */
       readonly build: MachineOSBuild | undefined;
       /** The next step for it. */
@@ -114,7 +113,7 @@ export function decideBuild(observation: BuildObservation): BuildDecision {
     baseImage,
     policyDigest,
     architectures,
-    ...present({ rebuild }),
+    rebuild,
   };
   const first = firstBuild(observation, { ...inputs, rebuild, ownArchitecture: observation.ownArchitecture });
   const { name, build } = latestBuild(observation, inputs, first);
@@ -128,7 +127,8 @@ export function decideBuild(observation: BuildObservation): BuildDecision {
     policyDigest,
     architectures,
     transitionsFrom: observation.states,
-    ...present({ preBuiltImage, relabels: name === first.name ? undefined : first.name }),
+    preBuiltImage,
+    relabels: name === first.name ? undefined : first.name,
     build,
     next: isOfOther ? 'recreate' : nextStep(build, observation),
     interrupt: observation.builds.filter(

@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
@@ -34,10 +33,10 @@ export interface BuilderOptions {
   /** Whether provenance is attached to images. */
   readonly attest?: boolean;
   /** Name of the Secret with the key that signs images. */
-  readonly signingKeySecret?: string;
+  readonly signingKeySecret?: string | undefined;
   readonly engine: EngineAccessParts;
   /** Absent where metrics are not served. */
-  readonly metrics?: BuildMetrics;
+  readonly metrics?: BuildMetrics | undefined;
   /** Where the traces of builds go; absent: nowhere. */
   readonly tracer?: Tracer;
   /** How many images are built at once. */
@@ -83,7 +82,7 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
     failing,
     // Not at once: the API server that could not be reached now is not reached in this moment either.
     onUnwritten: (machineOSConfig, at) => queue.addAfter(machineOSConfig, Math.max(0, at - now().getTime())),
-    ...present({ metrics }),
+    metrics,
   });
   enqueueOnChange(caches, queue);
   const leftovers = new LeftoverEngines({

@@ -2,7 +2,6 @@ import { hostname, tmpdir } from 'node:os';
 import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
 import { DEFAULT_NAMESPACE, SHALE_VERSION } from '../api/names.ts';
-import { present } from '../api/present.ts';
 import { processConnection } from '../cluster/connection.ts';
 import { createEventRecorder } from '../cluster/events.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
@@ -132,7 +131,8 @@ async function build(
         created: createdFrom(process.env['SOURCE_DATE_EPOCH']),
         parallel: flags.parallel,
         tracer: tracing,
-        ...present({ metrics, signingKeySecret: flags.signingKeySecret }),
+        metrics,
+        signingKeySecret: flags.signingKeySecret,
         baseCheckMs: flags.baseCheckMinutes * 60_000,
         engine: engineParts(flags, enginesOf(flags, { client, log }), flags.parallelEngine),
         attest: flags.attest,

@@ -1,6 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { BuildWay } from '../api/machine-os-build.ts';
-import { present } from '../api/present.ts';
 import { metricsPage, startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
 import { RegistryError } from '../image/registry/registry-error.ts';
 import type { BuildFailure } from './build-failure.ts';
@@ -97,7 +96,7 @@ export async function serveBuildMetrics(
   const metrics = new BuildMetrics();
   const telemetry = await startTelemetry({
     port,
-    ...present({ host }),
+    host,
     metrics: metricsPage(metrics.registry),
     notReady: () => undefined,
   });

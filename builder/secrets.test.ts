@@ -2,7 +2,6 @@ import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { ConfigMaps, type Secret, Secrets } from '../api/kubernetes.ts';
 import { labels } from '../api/names.ts';
-import { present } from '../api/present.ts';
 import { parseReference } from '../image/reference.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { CredentialsUnreadable } from '../image/registry/registry-error.ts';
@@ -108,7 +107,7 @@ describe('a Secret with the label of a pool', () => {
   });
 
   test.each([['infra'], [undefined]])('is used for its pool: %s', async (pool) => {
-    const access = await readRegistryAccess(options, { ...present({ pool }), names: ['push'] }, signal);
+    const access = await readRegistryAccess(options, { pool, names: ['push'] }, signal);
     expect(access.auths?.size).toBe(1);
   });
 

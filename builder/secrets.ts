@@ -23,7 +23,7 @@ export interface RegistryAccessOptions {
 /** Secrets with credentials, and for whose images they are named. */
 export interface NamedSecrets {
   /** Absent where they are not yet named for one. */
-  readonly pool?: string;
+  readonly pool?: string | undefined;
   /** Of two for the same registry the later wins. */
   readonly names: readonly (string | undefined)[];
 }

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { hasEnded, outcomeOf } from '../api/build-outcome.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
-import { present } from '../api/present.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
 import { ownConditions } from '../test/fixtures/kstatus.ts';
 import { type BuildPhase, buildStatus } from './status.ts';
@@ -61,11 +60,7 @@ test.each([
   [undefined, 'Attempt 2 failed (RegistryUnavailable); the next one starts at 2026-01-01T00:00:02Z: down'],
 ])('a retry reports the attempt of %s, when the next one starts, and the cause', (of, message) => {
   const failed = { kind: 'retrying', attempt: 2, reason: 'RegistryUnavailable', why: 'down' } as const;
-  const status = buildStatus(
-    undefined,
-    { ...failed, inMs: 1_001, logTail: ['last'], ...present({ of }) },
-    now,
-  );
+  const status = buildStatus(undefined, { ...failed, inMs: 1_001, logTail: ['last'], of }, now);
   expect(status).toMatchObject({ attempts: 2, logTail: ['last'] });
   expect(ownConditions(status.conditions).map((condition) => condition.message)).toEqual([message]);
 });

@@ -44,7 +44,7 @@ export type BuildPhase =
       readonly kind: 'retrying';
       readonly attempt: number;
       /** The last attempt if it fails in the same way; absent: there is no limit. */
-      readonly of?: number;
+      readonly of?: number | undefined;
       readonly reason: BuildFailureReason;
       readonly why: string;
       readonly inMs: number;
@@ -59,13 +59,13 @@ export type BuildPhase =
       readonly transitions: readonly { readonly from: string; readonly actions: string }[];
       readonly summary: string;
       readonly bytes: MovedBytes;
-      readonly engineImage?: DigestedPullspec;
+      readonly engineImage?: DigestedPullspec | undefined;
       /** Where the builder keeps what it read of the base; absent for an index, whose instances have theirs. */
-      readonly baseRecord?: BaseRecord;
+      readonly baseRecord?: BaseRecord | undefined;
       /** The name of the key that signed the image (api/image-signing.ts). */
-      readonly signingKey?: string;
+      readonly signingKey?: string | undefined;
       /** If the image is an index for several architectures. */
-      readonly instances?: readonly ImageInstance[];
+      readonly instances?: readonly ImageInstance[] | undefined;
       /** Of the container engine, if one was used. */
       readonly logTail?: readonly string[];
       /** What failed without making the image unusable. */

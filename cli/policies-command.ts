@@ -2,7 +2,6 @@ import { Command } from 'commander';
 import { type EffectiveAction, formatActions } from '../api/disruption-action.ts';
 import { type ClusterPolicies, MIRROR_CHANGES } from '../api/disruption-policy.ts';
 import type { MachineConfiguration } from '../api/machine-configuration.ts';
-import { present } from '../api/present.ts';
 import { defaultPolicySettings, type PolicySettings } from '../disruption/effective-policies.ts';
 import { policiesOfPool, summarisePools } from '../disruption/pool-policies.ts';
 import { inWords } from '../disruption/summarise-policies.ts';
@@ -122,7 +121,7 @@ function lagging(configuration: MachineConfiguration | undefined): string[] {
 interface Policy {
   readonly actions: readonly EffectiveAction[];
   readonly source?: 'Admin';
-  readonly policy?: string;
+  readonly policy?: string | undefined;
 }
 
 function formatPolicies({
@@ -145,7 +144,7 @@ function formatPolicies({
               policyLine(`${change} rule of an ${kind}`, {
                 actions,
                 source: 'Admin',
-                ...present({ policy }),
+                policy,
               }),
             ];
       }),

@@ -5,7 +5,6 @@ import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { annotations } from '../api/names.ts';
 import { toSeconds } from '../api/object.ts';
 import { byCodeUnits } from '../api/order.ts';
-import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { conditionIsTrue, retryOnConflict } from '../cluster/update-object.ts';
 import { type Retriable, retriableOn } from '../view/retriable.ts';
@@ -122,7 +121,7 @@ async function request(
 ): Promise<void> {
   const at = toSeconds(new Date());
   const by = await whoAmI(client, signal);
-  const text = formatRetryRequest({ config, ...present({ image }), failedAt, by, at });
+  const text = formatRetryRequest({ config, image, failedAt, by, at });
   await writeRequest(client, node, { [annotations.retry]: text }, signal);
 }
 

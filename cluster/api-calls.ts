@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { present } from '../api/present.ts';
 import { ApiError, ApiUnreachable, type StatusBody } from './api-client.ts';
 import type { Connection } from './connection.ts';
 import { type HttpRequest, readJson, send } from './http-request.ts';
@@ -64,7 +63,7 @@ export class ApiCalls {
       } catch (error) {
         const isLast = call.method !== 'GET' || attempt === READ_ATTEMPTS || call.signal?.aborted === true;
         if (isLast || !mayPass(error)) throw error;
-        await delay(retryDelayMs(error, attempt), undefined, present({ signal: call.signal }));
+        await delay(retryDelayMs(error, attempt), undefined, { signal: call.signal });
       }
     }
   }

@@ -42,7 +42,9 @@ export type Patch =
 
 export interface DeleteOptions extends Where {
   readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan';
-  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
+  readonly preconditions?:
+    | { readonly uid?: string | undefined; readonly resourceVersion?: string }
+    | undefined;
   readonly gracePeriodSeconds?: number;
 }
 
@@ -85,17 +87,19 @@ export interface ApiClient {
    * @param pod `uid`: of this pod alone; another one that has the name by now is ApiError 409.
    */
   evict(
-    pod: { readonly namespace: string; readonly name: string; readonly uid?: string },
-    options?: { readonly gracePeriodSeconds?: number; readonly signal?: AbortSignal },
+    pod: { readonly namespace: string; readonly name: string; readonly uid?: string | undefined },
+    options?: { readonly gracePeriodSeconds?: number | undefined; readonly signal?: AbortSignal },
   ): Promise<void>;
 }
 
 /** What the API server's Status object says (Kubernetes API concepts, "Response status"). */
 export interface StatusBody {
-  readonly message?: string;
+  readonly message?: string | undefined;
   readonly reason?: string;
   readonly code?: number;
-  readonly details?: { readonly retryAfterSeconds?: number; readonly causes?: readonly unknown[] };
+  readonly details?:
+    | { readonly retryAfterSeconds?: number; readonly causes?: readonly unknown[] }
+    | undefined;
 }
 
 /** An answer of the API server that is not a success. */

@@ -6,7 +6,6 @@ import { Events, type KubernetesEvent } from '../api/kubernetes.ts';
 import type { BuildFailureReason } from '../api/machine-os-build.ts';
 import { labels } from '../api/names.ts';
 import { type KubernetesObject, type NewObject, toSeconds } from '../api/object.ts';
-import { present } from '../api/present.ts';
 import { type ApiClient, isAlreadyExists } from './api-client.ts';
 
 /** Records events for `kubectl describe`. Fire and forget: it never fails the work that it records. */
@@ -61,12 +60,13 @@ export function createEventRecorder(client: ApiClient, component: string, log: L
     const event = {
       apiVersion: 'v1',
       kind: 'Event',
-      metadata: { name, namespace, ...present({ labels: change && { [labels.change]: change } }) },
+      metadata: { name, namespace, labels: change && { [labels.change]: change } },
       involvedObject: {
         apiVersion: object.apiVersion,
         kind: object.kind,
         name: object.metadata.name,
-        ...present({ namespace: object.metadata.namespace, uid: object.metadata.uid }),
+        namespace: object.metadata.namespace,
+        uid: object.metadata.uid,
       },
       type,
       reason,

@@ -1,6 +1,5 @@
 import { Pods } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
-import { present } from '../api/present.ts';
 import { ApiCalls, type Call, type CallOptions } from './api-calls.ts';
 import type {
   ApiClient,
@@ -222,10 +221,10 @@ class HttpApiClient implements ApiClient {
         apiVersion: 'policy/v1',
         kind: 'Eviction',
         metadata: { name, namespace },
-        deleteOptions: present({
+        deleteOptions: {
           gracePeriodSeconds,
           preconditions: uid === undefined ? undefined : { uid },
-        }),
+        },
       },
       verb: 'create',
       resource: resourceOf(Pods, 'eviction'),

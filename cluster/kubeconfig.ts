@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { present } from '../api/present.ts';
 
 /** What a kubeconfig says where reading it is all there is to do. */
 export interface PlainKubeconfig {
@@ -11,10 +10,10 @@ export interface PlainKubeconfig {
   /** https */
   readonly server: string;
   /** PEM. */
-  readonly ca?: Buffer;
-  readonly cert?: Buffer;
-  readonly key?: Buffer;
-  readonly token?: string;
+  readonly ca?: Buffer | undefined;
+  readonly cert?: Buffer | undefined;
+  readonly key?: Buffer | undefined;
+  readonly token?: string | undefined;
 }
 
 const base64 = z.base64().transform((text) => Buffer.from(text, 'base64'));
@@ -71,12 +70,10 @@ function plainKubeconfig(object: unknown, name: string | undefined): PlainKubeco
     cluster: context.cluster,
     // As client-node does: a path is added to it.
     server: cluster.server.replace(/\/$/, ''),
-    ...present({
-      ca: cluster['certificate-authority-data'],
-      cert: user['client-certificate-data'],
-      key: user['client-key-data'],
-      token,
-    }),
+    ca: cluster['certificate-authority-data'],
+    cert: user['client-certificate-data'],
+    key: user['client-key-data'],
+    token,
   };
 }
 

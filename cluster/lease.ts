@@ -145,7 +145,7 @@ async function deleteLease(
   try {
     await client.delete(Leases, name, {
       ...where,
-      ...present({ preconditions: resourceVersion === undefined ? undefined : { resourceVersion } }),
+      preconditions: resourceVersion === undefined ? undefined : { resourceVersion },
     });
     return true;
   } catch (error) {
@@ -160,7 +160,7 @@ function newLease(request: LeaseRequest, now: Date) {
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
-    metadata: { namespace, name, ...present({ annotations: notes }) },
+    metadata: { namespace, name, annotations: notes },
     spec: {
       holderIdentity: holder,
       leaseDurationSeconds: durationSeconds,

@@ -5,7 +5,6 @@ import type { Logger } from 'pino';
 import type { ChangeId } from '../api/change-id.ts';
 import { errorMessage } from '../api/error-message.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { present } from '../api/present.ts';
 import { type Connection, outsideAgentFor } from './connection.ts';
 import type { EventRecorder } from './events.ts';
 import { send } from './http-request.ts';
@@ -165,8 +164,8 @@ function cloudEvent(
     datacontenttype: 'application/json',
     data: {
       ...{ type, reason, message },
-      object: { apiVersion, kind, ...present({ namespace }), name },
-      ...present({ change }),
+      object: { apiVersion, kind, namespace, name },
+      change,
     },
   };
 }

@@ -1,5 +1,4 @@
 import { type Condition, LONGEST_MESSAGE, type ReadinessConditionType } from '../api/object.ts';
-import { present } from '../api/present.ts';
 import { setCondition } from './update-object.ts';
 
 /**
@@ -38,7 +37,7 @@ export function setReadiness(
     status: holds ? ('True' as const) : ('False' as const),
     reason,
     message: holds ? message : otherwise,
-    ...present({ observedGeneration: generation }),
+    observedGeneration: generation,
   });
   return [
     is('Ready', kind === 'ready', message),

@@ -25,7 +25,7 @@ export async function updateStatus<T extends KubernetesObject & { readonly statu
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<T> {
   const { namespace, name } = object.metadata;
-  const where = { ...present({ namespace }), ...options };
+  const where = { namespace, ...options };
   const write = async (current: T) => {
     const status = compute(current);
     return isDeepStrictEqual(status, current.status)
@@ -52,7 +52,7 @@ export async function updateAnnotation<T extends KubernetesObject>(
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<void> {
   const { namespace, name } = object.metadata;
-  const where = { ...present({ namespace }), ...options };
+  const where = { namespace, ...options };
   const write = async ({ metadata: { annotations, resourceVersion } }: T) => {
     const value = compute(annotations?.[annotation]);
     if (annotations?.[annotation] === value) return;
@@ -102,6 +102,11 @@ function writeWithRetry<T, R>(
   });
 }
 
+/** A condition before it is set. */
+type NewCondition = Omit<Condition, 'lastTransitionTime' | 'observedGeneration'> & {
+  readonly observedGeneration?: number | undefined;
+};
+
 /**
  * Sets one condition (API conventions, "Typical status properties").
  *
@@ -111,13 +116,13 @@ function writeWithRetry<T, R>(
  */
 export function setCondition(
   conditions: readonly Condition[],
-  condition: Omit<Condition, 'lastTransitionTime'>,
+  { observedGeneration, ...condition }: NewCondition,
   now: Date,
 ): Condition[] {
   const known = conditions.find(({ type }) => type === condition.type);
   const lastTransitionTime = known?.status === condition.status ? known.lastTransitionTime : toSeconds(now);
   const message = withinLimit(condition.message);
-  const next: Condition = { ...condition, message, lastTransitionTime };
+  const next = { ...condition, ...present({ observedGeneration }), message, lastTransitionTime };
   return known === undefined ? [...conditions, next] : conditions.map((old) => (old === known ? next : old));
 }
 

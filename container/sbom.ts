@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { by } from '../api/order.ts';
-import { present } from '../api/present.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 
 /**
@@ -91,7 +90,7 @@ function npmElement([place, { name, version = '', resolved, integrity, license }
   const locator = `pkg:npm/${full.replace('@', '%40')}@${version}`;
   return {
     ...element(`SPDXRef-npm-${idOf(place)}`, full, version),
-    ...present({ downloadLocation: resolved }),
+    downloadLocation: resolved,
     ...(integrity === undefined ? {} : { checksums: [checksumOf(integrity)] }),
     licenseDeclared: license ?? 'NOASSERTION',
     externalRefs: [purl(locator)],

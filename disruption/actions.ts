@@ -22,8 +22,8 @@ export interface ActionInput {
   /** Whether an image carries both configs; in standard mode the daemon writes them. */
   readonly layered: boolean;
   /** The base images by digest, in layered mode; a different base always means Reboot. */
-  readonly fromBase?: string;
-  readonly toBase?: string;
+  readonly fromBase?: string | undefined;
+  readonly toBase?: string | undefined;
 }
 
 export interface Decision {

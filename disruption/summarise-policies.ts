@@ -1,11 +1,10 @@
 import type { EffectiveAction } from '../api/disruption-action.ts';
 import { type ClusterPolicies, MIRROR_CHANGES } from '../api/disruption-policy.ts';
 import { noun } from '../api/plural.ts';
-import { present } from '../api/present.ts';
 
 export interface PolicySummary {
   /** Absent if the admin has no policies. */
-  readonly admin?: string;
+  readonly admin?: string | undefined;
   readonly defaults: string;
 }
 
@@ -21,7 +20,7 @@ export function summarisePolicies(policies: ClusterPolicies): PolicySummary {
       longest,
     );
   const admin = line(true, LONGEST.admin);
-  return present({ admin: admin === '' ? undefined : admin, defaults: line(false, LONGEST.defaults) });
+  return { admin: admin === '' ? undefined : admin, defaults: line(false, LONGEST.defaults) };
 }
 
 function entriesOf({ files = [], units = [], sshkey, imageMirrors = [] }: ClusterPolicies) {

@@ -33,7 +33,7 @@ interface AppendedImage {
    * An image that the target's repository had lately. Where it is still there and has the same base, so are the
    * base's layers: a registry keeps what a manifest names.
    */
-  readonly previous?: Digest;
+  readonly previous?: Digest | undefined;
 }
 
 /**

@@ -64,7 +64,7 @@ export interface NodeUnit {
   /** Absent: the unit comes from the OS and only its state or drop-ins are configured. */
   readonly contents?: string;
   /** Absent: left as it is (or as presets say). */
-  readonly enabled?: boolean;
+  readonly enabled?: boolean | undefined;
   readonly masked: boolean;
   /** Drop-ins by file name (`10-x.conf`). */
   readonly dropins: ReadonlyMap<string, string>;

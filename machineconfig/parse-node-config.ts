@@ -1,5 +1,4 @@
 import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
-import { present } from '../api/present.ts';
 import type {
   IgnitionConfig,
   IgnitionDirectory,
@@ -161,7 +160,7 @@ function toUnit(unit: Unit): NodeUnit {
   return {
     name,
     ...(contents !== '' && { contents }),
-    ...present({ enabled }),
+    enabled,
     masked: mask,
     dropins: new Map(
       dropins

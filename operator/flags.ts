@@ -2,7 +2,6 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { errorMessage } from '../api/error-message.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { readFleetLockUrl } from '../api/pool-settings/values.ts';
-import { present } from '../api/present.ts';
 import { type LogFlags, withLogFlags } from '../cluster/log-flags.ts';
 import { wholeNumber } from '../cluster/process.ts';
 import { StartupError } from '../cluster/startup-error.ts';
@@ -219,7 +218,7 @@ export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
     nodeUser: flags.nodeUser,
     limits: limitsOf(flags),
     stagingLimit: flags.stagingLimit,
-    ...present({ operatorNode: flags.nodeName }),
+    operatorNode: flags.nodeName,
     newNodeReportAfterSeconds: flags.newNodeReportMinutes * 60,
     hookReportAfterSeconds: flags.hookReportMinutes * 60,
     drain: {
@@ -227,7 +226,7 @@ export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
       reportAfterSeconds: flags.drainReportMinutes * 60,
       evictUnmanagedPods: !flags.drainKeepUnmanaged,
       evictEmptyDirPods: !flags.drainKeepEmptyDir,
-      ...present({ gracePeriodSeconds: flags.drainGraceSeconds }),
+      gracePeriodSeconds: flags.drainGraceSeconds,
     },
   };
 }
@@ -236,7 +235,7 @@ export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
 export function monitoringOf(flags: OperatorFlags): Monitoring {
   const { alertmanagerUrl, alertmanagerTokenFile, alertmanagerCaFile } = flags;
   const { prometheusUrl, prometheusTokenFile, prometheusCaFile } = flags;
-  const files = (tokenFile: string | undefined, caFile: string | undefined) => present({ tokenFile, caFile });
+  const files = (tokenFile: string | undefined, caFile: string | undefined) => ({ tokenFile, caFile });
   return {
     ...(alertmanagerUrl === undefined
       ? {}
@@ -258,7 +257,7 @@ export function fleetLockOf({
   fleetlockTokenFile,
   fleetlockCaFile,
 }: Pick<OperatorFlags, 'fleetlockUrl' | 'fleetlockTokenFile' | 'fleetlockCaFile'>): FleetLockServers {
-  const files = present({ tokenFile: fleetlockTokenFile, caFile: fleetlockCaFile });
+  const files = { tokenFile: fleetlockTokenFile, caFile: fleetlockCaFile };
   return fleetLockServers(fleetlockUrl, files);
 }
 

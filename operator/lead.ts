@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import { OPERATOR_DEPLOYMENT } from '../api/names.ts';
-import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createEventRecorder } from '../cluster/events.ts';
 import { systemClocks } from '../cluster/lease-expiry.ts';
@@ -57,7 +56,7 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
       onReady: () => telemetry?.is('leading'),
       monitoring: monitoringOf(flags),
       fleetLock: fleetLockOf(flags),
-      ...present({ telemetry }),
+      telemetry,
     });
   const layering = (either: AbortSignal) =>
     startLayeringController({
@@ -83,7 +82,7 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
 function builderOf(flags: OperatorFlags, signing: Signing, { image, imagePullSecrets, environment }: OwnPod) {
   return builderDeployment(flags.namespace, image, builderArguments(flags, signing, image), {
     ...{ imagePullSecrets, environment },
-    ...present({ pod: flags.builderPod }),
+    pod: flags.builderPod,
     ...(flags.builderMetricsPort === 0 ? {} : { metricsPort: flags.builderMetricsPort }),
   });
 }

@@ -79,7 +79,7 @@ export interface RolloutParts {
   /** Called when the caches are synced and work starts. */
   readonly onReady?: () => void;
   /** Metrics of this process; absent in an operator without metrics. */
-  readonly telemetry?: Pick<OperatorTelemetry, 'metrics' | 'watch'>;
+  readonly telemetry?: Pick<OperatorTelemetry, 'metrics' | 'watch'> | undefined;
   /** Records changes as traces; absent: none are recorded. */
   readonly tracer?: Tracer;
   /** ms since the epoch; the clock, unless a test brings its own. */

@@ -1,4 +1,3 @@
-import { present } from '../api/present.ts';
 import { startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
 import type { RolloutMetrics } from '../rollout/reports/metrics.ts';
 
@@ -24,7 +23,7 @@ export async function startOperatorTelemetry(port: number, host?: string): Promi
   const metrics = new RolloutMetrics(() => lengths());
   const telemetry = await startTelemetry({
     port,
-    ...present({ host }),
+    host,
     metrics: metricsPage(metrics.registry),
     notReady: () => (state === 'reading' ? 'reading the cluster' : undefined),
   });

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Deployment, EnvironmentVariable } from '../api/kubernetes.ts';
 import { annotations, BUILDER_DEPLOYMENT, labels } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
-import { present } from '../api/present.ts';
 import { startupTolerations } from '../api/startup-taint.ts';
 import type { BuilderPodSettings } from './builder-pod.ts';
 
@@ -58,7 +57,7 @@ function podTemplate(
   return {
     metadata: {
       labels: { ...pod.podLabels, ...builderPodLabels },
-      ...present({ annotations: pod.podAnnotations }),
+      annotations: pod.podAnnotations,
     },
     spec: {
       serviceAccountName: BUILDER_DEPLOYMENT,
@@ -93,7 +92,7 @@ function podTemplate(
 
 interface BuilderDeploymentOptions {
   readonly metricsPort?: number;
-  readonly pod?: BuilderPodSettings;
+  readonly pod?: BuilderPodSettings | undefined;
   readonly imagePullSecrets?: readonly { readonly name: string }[];
   readonly environment?: readonly EnvironmentVariable[];
 }

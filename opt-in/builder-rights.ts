@@ -1,7 +1,6 @@
 import { type AccessBinding, ClusterRoleBindings, RoleBindings, ServiceAccounts } from '../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE, labels } from '../api/names.ts';
 import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
-import { present } from '../api/present.ts';
 
 /** A service account, or a binding, which has both fields. */
 type RightsObject = KubernetesObject & Partial<Pick<AccessBinding, 'roleRef' | 'subjects'>>;
@@ -99,6 +98,6 @@ function essenceOf({ roleRef, subjects = [] }: NewObject<RightsObject>): string 
 }
 
 /** @returns where the object of a right is, for requests. */
-export function placeOf({ desired }: BuilderRight): { readonly namespace?: string } {
-  return present({ namespace: desired.metadata.namespace });
+export function placeOf({ desired }: BuilderRight): { readonly namespace?: string | undefined } {
+  return { namespace: desired.metadata.namespace };
 }

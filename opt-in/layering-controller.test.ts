@@ -15,7 +15,6 @@ import {
 } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { PoolRevisions } from '../api/pool-revision.ts';
-import { present } from '../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
 import { type ApiClient, ApiError } from '../cluster/api-client.ts';
 import { FailingSteps } from '../cluster/failing-steps.ts';
@@ -124,7 +123,7 @@ const setSwitch = (data: ConfigMap['data']) =>
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: { name: SWITCH_CONFIG_MAP, namespace: NAMESPACE },
-    ...present({ data }),
+    data,
   });
 const ON = { enabled: 'true', imageRepository: 'registry.test:5000/os/{pool}' };
 const layeringCondition = () =>
@@ -199,7 +198,7 @@ describe('a cluster whose layering switch is on', () => {
     };
     const buildThat = (status: MachineOSBuild['status']) =>
       cluster.put(MachineOSBuilds, {
-        ...aBuild('worker-1', 'rendered-worker-1', present({ status })),
+        ...aBuild('worker-1', 'rendered-worker-1', { status }),
       });
     buildThat({ buildStart: '2026-01-01T00:00:00Z' });
     expect(await readsAt(59_999)).toBe(0);

@@ -48,7 +48,7 @@ export function decideMachineOSConfigs(
 
 /** @returns whether the switch created this object, so that it may change and delete it. */
 export function madeBySwitch(object: {
-  readonly metadata: { readonly labels?: Readonly<Record<string, string>> };
+  readonly metadata: { readonly labels?: Readonly<Record<string, string>> | undefined };
 }): boolean {
   return object.metadata.labels?.[labels.madeBySwitch] === 'true';
 }

@@ -1,6 +1,5 @@
 import { SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { Condition } from '../api/object.ts';
-import { present } from '../api/present.ts';
 import { setCondition } from '../cluster/update-object.ts';
 import type { SwitchProblem, SwitchState } from './switch.ts';
 
@@ -42,7 +41,7 @@ export function withLayeringCondition(
         status,
         reason,
         message: message.slice(0, MESSAGE_LENGTH),
-        ...present({ observedGeneration: generation }),
+        observedGeneration: generation,
       },
       now,
     );
@@ -73,6 +72,6 @@ export function withLayeringFailures(
 ): Condition[] {
   if (failing === '') return conditions.filter(({ type }) => type !== DEGRADED_CONDITION);
   const condition = { type: DEGRADED_CONDITION, status: 'True', reason: 'StepFailing' } as const;
-  const about = present({ observedGeneration: generation });
+  const about = { observedGeneration: generation };
   return setCondition(conditions, { ...condition, message: failing.slice(0, MESSAGE_LENGTH), ...about }, now);
 }

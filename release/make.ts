@@ -11,7 +11,6 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { execa } from 'execa';
-import { present } from '../api/present.ts';
 import { parseReference } from '../image/reference.ts';
 import { parseAuthFile } from '../image/registry/credentials.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
@@ -51,7 +50,7 @@ async function run(): Promise<void> {
   const key = flags.key ? await signingKey(flags.key) : undefined;
   const auths = await credentials();
   const plainHttp = new Set(flags['insecure-registry']);
-  const client = createRegistryClient({ plainHttp, ...present({ auths }) });
+  const client = createRegistryClient({ plainHttp, auths });
   const lock = await readFile(path.join(ROOT, 'package-lock.json'), 'utf8');
   const node = (architecture: string) =>
     nodeOfNpm(lock, architecture, path.join(ROOT, '.shale/node-packages'), signal);

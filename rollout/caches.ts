@@ -44,7 +44,6 @@ import {
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { type PinnedImageSet, PinnedImageSets } from '../api/pinned-image-set.ts';
 import { type PoolRevision, PoolRevisions } from '../api/pool-revision.ts';
-import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, withoutManagedFields } from '../cluster/informer.ts';
 import { FreshCache } from './fresh-cache.ts';
@@ -132,12 +131,16 @@ export function keptNode(node: Node): Node {
     kind,
     metadata,
     spec: {
-      ...present({ unschedulable, taints }),
+      unschedulable,
+      taints,
     },
     status: {
       conditions: (status.conditions ?? []).filter(({ type }) => type === 'Ready'),
       nodeInfo: {
-        ...present({ bootID, machineID, architecture, containerRuntimeVersion }),
+        bootID,
+        machineID,
+        architecture,
+        containerRuntimeVersion,
       },
     },
   };

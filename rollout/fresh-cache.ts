@@ -1,5 +1,4 @@
 import { isNewer, type KubernetesObject } from '../api/object.ts';
-import { present } from '../api/present.ts';
 import { type Informer, keyOf, withoutManagedFields } from '../cluster/informer.ts';
 
 /** Of these many deletions the versions are kept: an answer that is slower than the watch comes within seconds. */
@@ -86,7 +85,7 @@ export class FreshCache<T extends KubernetesObject> {
   #bury(key: string, { metadata: { uid, resourceVersion } }: T): void {
     // Again at the end.
     this.#gone.delete(key);
-    this.#gone.set(key, present({ uid, resourceVersion }));
+    this.#gone.set(key, { uid, resourceVersion });
     const [oldest] = this.#gone.keys();
     if (this.#gone.size > MOST_DELETIONS && oldest !== undefined) this.#gone.delete(oldest);
   }

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Node } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
-import { present } from '../api/present.ts';
 import { type ApiClient, ApiError } from '../cluster/api-client.ts';
 import { aNode } from '../test/fixtures/objects.ts';
 import { MachineLookup, MaintenanceLookup } from './node-claims.ts';
@@ -34,7 +33,7 @@ function machineClient(): ApiClient {
     requests.push(key);
     if (!machines.has(key)) return undefined;
     const deletionTimestamp = machines.get(key);
-    return { metadata: { name, ...present({ deletionTimestamp }) } };
+    return { metadata: { name, deletionTimestamp } };
   };
   return { find } as never;
 }

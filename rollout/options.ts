@@ -31,7 +31,7 @@ export interface RolloutOptions {
   /** Whether a missing MachineConfiguration is created; Helm refuses to adopt what another created. */
   readonly createsMachineConfiguration: boolean;
   /** The host this process runs on; its control-plane node is updated last. */
-  readonly operatorNode?: string;
+  readonly operatorNode?: string | undefined;
   /** How many nodes of a pool may pull an image at once. */
   readonly stagingLimit: number;
   /** For how long a live update must have held before it counts as proof for further nodes. */
@@ -55,7 +55,7 @@ export interface DrainOptions {
   /** Shortest and longest time between two looks at a node that is being drained. */
   readonly retrySeconds: { readonly min: number; readonly max: number };
   /** Overrides the pods' own grace period. Absent: the pods' own. */
-  readonly gracePeriodSeconds?: number;
+  readonly gracePeriodSeconds?: number | undefined;
   /**
    * Pods without a controller are evicted too, and are gone for good afterwards; MCO does so (drain helper, Force).
    * Where they are not, a drain waits until somebody has seen to them.

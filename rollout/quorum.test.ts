@@ -28,7 +28,10 @@ beforeEach(() => {
 function isAtWork({
   metadata: { name, annotations: set },
 }: {
-  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly metadata: {
+    readonly name: string;
+    readonly annotations?: Readonly<Record<string, string>> | undefined;
+  };
 }): boolean {
   return (
     set?.[annotations.cordonedByShale] !== undefined ||

@@ -68,7 +68,7 @@ export interface ImageIdentity {
   /** The base image as it was asked for, by tag or digest. */
   readonly requestedBase: string;
   readonly baseImage: DigestedPullspec;
-  readonly stockImage?: DigestedPullspec;
+  readonly stockImage?: DigestedPullspec | undefined;
   readonly policyDigest: Digest;
   /** The transition label's text, as disruption/ encodes it. */
   readonly disruption: string;

@@ -14,7 +14,7 @@ import { SPDX_TYPE, spdxDocument } from './spdx.ts';
 
 export interface SealOptions {
   /** Signs the image; without it it stays unsigned. */
-  readonly key?: SigningKey;
+  readonly key?: SigningKey | undefined;
   /** Whether provenance and the list of files are attached. */
   readonly attest: boolean;
 }

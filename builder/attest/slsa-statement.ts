@@ -1,4 +1,3 @@
-import { present } from '../../api/present.ts';
 import { type Digest, pullspecDigest, repositoryOf } from '../../api/references.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import type { BuildFacts, ConfigSource } from './build-facts.ts';
@@ -13,7 +12,7 @@ const BUILDER_ID = 'https://shale.dev/machine-os-builder';
 /** A thing and its digest (in-toto attestation framework, resource_descriptor.md). */
 interface ResourceDescriptor {
   readonly name: string;
-  readonly uri?: string;
+  readonly uri?: string | undefined;
   readonly digest?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
 }
@@ -66,7 +65,7 @@ function sourceDependency({ url, revision }: ConfigSource): ResourceDescriptor[]
   return [
     {
       name: 'source',
-      ...present({ uri: url }),
+      uri: url,
       ...(isCommit ? { digest: { gitCommit: revision } } : {}),
       ...(revision === undefined || isCommit ? {} : { annotations: { revision } }),
     },

@@ -28,7 +28,7 @@ export const ENGINE_PORT = 2376;
  */
 export async function engineAccess(
   url: string,
-  { tlsDir }: { readonly tlsDir?: string } = {},
+  { tlsDir }: { readonly tlsDir?: string | undefined } = {},
 ): Promise<EngineAccess> {
   const { protocol, hostname, port, pathname } = new URL(url);
   if (protocol === 'unix:') return { kind: 'socket', path: pathname };

@@ -2,7 +2,6 @@ import { formatActions } from '../../api/disruption-action.ts';
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { nodePaths } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import { type Digest, type DigestedPullspec, parseDigest } from '../../api/references.ts';
 import { encodeTransitionLabel, formatNodeState, predictTransitions } from '../../disruption/transitions.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
@@ -31,7 +30,7 @@ export interface AppendInput extends BaseKnowledge {
   readonly pool: string;
   readonly rendered: MachineConfig;
   /** What it was rendered from, as far as that is known: a problem names the MachineConfigs that have it. */
-  readonly sources?: readonly MachineConfig[];
+  readonly sources?: readonly MachineConfig[] | undefined;
   /** By tag or digest. */
   readonly baseImage: string;
   /** `host[:port]/repository:tag` */
@@ -46,14 +45,14 @@ export interface AppendInput extends BaseKnowledge {
   /** RFC 3339; fixed, so that equal inputs are one image (SOURCE_DATE_EPOCH). */
   readonly created: string;
   /** The stock image, by digest, where the base is an engine's image made of it; it has the config's packages then. */
-  readonly stockImage?: DigestedPullspec;
+  readonly stockImage?: DigestedPullspec | undefined;
   /** The pool's last image, where it was pushed to the same repository: what it has need not be asked for again. */
-  readonly previousImage?: DigestedPullspec;
-  readonly source?: ConfigSource;
+  readonly previousImage?: DigestedPullspec | undefined;
+  readonly source?: ConfigSource | undefined;
   /** Signature and provenance; without it neither. */
-  readonly seal?: SealOptions;
+  readonly seal?: SealOptions | undefined;
   /** Called around each step, for traces; absent: no traces. */
-  readonly step?: StepRunner;
+  readonly step?: StepRunner | undefined;
 }
 
 /**
@@ -110,7 +109,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   const previous = previousIn(target, input.previousImage);
   const appended = { base, description, target, layer, options };
   const { digest, layerSent, bytes } = await step('push', () =>
-    pushAppended(client, { ...appended, ...present({ previous }) }, signal),
+    pushAppended(client, { ...appended, previous }, signal),
   );
   const image = byDigest(target, digest);
   const facts = { ...provenance, image, renderedConfigDigest: renderedConfigDigest(entries) };
@@ -121,7 +120,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   return {
     image,
     baseImage,
-    ...present({ baseRecord: record }),
+    baseRecord: record,
     bytes,
     way: layerSent ? 'Append' : 'Relabel',
     transitions: transitions.map((transition) => ({
@@ -177,7 +176,7 @@ function provenanceOf(input: AppendInput, baseImage: DigestedPullspec) {
     created: input.created,
     version: input.version,
     source: input.source ?? {},
-    ...present({ stockImage: input.stockImage }),
+    stockImage: input.stockImage,
   };
 }
 

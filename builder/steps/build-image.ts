@@ -23,7 +23,7 @@ export interface BuildInput extends Omit<AppendInput, 'stockImage'> {
   /** What the pool's image has beyond its MachineConfigs; undefined for nothing. */
   readonly spec: Partial<MachineOSConfigSpec> | undefined;
   /** A build whose image is only labelled again: what commands made of its base is used as it is, and none runs. */
-  readonly sameAs?: MachineOSBuild;
+  readonly sameAs?: MachineOSBuild | undefined;
   /** Value of the rebuild annotation; '' where there is none. */
   readonly rebuild: string;
   /** @returns the values of Secrets by their names. @throws BuildFailure */

@@ -1,5 +1,4 @@
 import { changeOf } from '../../api/change-id.ts';
-import { present } from '../../api/present.ts';
 import { type BuildStep, type Span, spanIds, type Tracer } from '../../cluster/tracing/span.ts';
 import { asBuildFailure, type BuildFailure } from '../build-failure.ts';
 import type { BuildResult } from '../status.ts';
@@ -79,7 +78,8 @@ export class BuildTrace {
     this.#tracer.record({
       name,
       change,
-      ...present({ parent, failure }),
+      parent,
+      failure,
       startedAt,
       endedAt: Date.now(),
       attributes: {},

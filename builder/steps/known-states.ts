@@ -3,7 +3,6 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { by } from '../../api/order.ts';
-import { present } from '../../api/present.ts';
 
 /** A rendered config with the base image it is based on: what a node runs, or soon will. */
 export interface KnownState {
@@ -11,7 +10,7 @@ export interface KnownState {
   /** By digest. */
   readonly base: string;
   /** Architecture of the base as GOARCH; absent if unknown. */
-  readonly architecture?: string;
+  readonly architecture?: string | undefined;
 }
 
 /**
@@ -37,7 +36,7 @@ export function knownStates(
     const config = name === undefined ? undefined : configs(name);
     if (config === undefined || base === undefined) continue;
     const architecture = architectures.get(base);
-    states.set(`${name} ${base}`, { config, base, ...present({ architecture }) });
+    states.set(`${name} ${base}`, { config, base, architecture });
   }
   return [...states].sort(by(([key]) => key)).map(([, state]) => state);
 }

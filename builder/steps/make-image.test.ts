@@ -10,7 +10,6 @@ import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { parseReference } from '../../image/reference.ts';
 import { pullSources } from '../../image/registry/pull-sources.ts';
@@ -131,7 +130,7 @@ describe('the key that images are signed with', () => {
       kind: 'MachineConfiguration',
       metadata: { name: MACHINE_CONFIGURATION },
       status: {
-        ...present({ policyDigest: inForce }),
+        policyDigest: inForce,
         nodeDisruptionPolicyStatus: {
           clusterPolicies: effectivePolicies(undefined, { containerRuntimeUnit: 'crio.service' }),
         },

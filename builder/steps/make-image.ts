@@ -48,7 +48,7 @@ export interface ImageMakerOptions extends RegistryAccessOptions {
   /** Whether provenance is attached to images. */
   readonly attest?: boolean;
   /** Name of the Secret with the key that signs images; without it they are not signed. */
-  readonly signingKeySecret?: string;
+  readonly signingKeySecret?: string | undefined;
   readonly engine: EngineAccessParts;
   readonly log: Logger;
 }
@@ -130,9 +130,7 @@ export class ImageMaker {
         policies,
         policyDigest,
         // A digest by the schema of the status.
-        ...present({
-          previousImage: machineOSConfig.status?.currentImagePullSpec as DigestedPullspec | undefined,
-        }),
+        previousImage: machineOSConfig.status?.currentImagePullSpec as DigestedPullspec | undefined,
         froms: this.#froms(build, pool, builds),
         architectures: built,
         ...known,
@@ -140,10 +138,10 @@ export class ImageMaker {
         created,
         // The pool's annotations are about what it was rolled back from.
         source: sameAs === undefined ? sourceOf(caches.pools.get(pool)) : {},
-        seal: { attest, ...present({ key }) },
+        seal: { attest, key },
         step,
         spec: machineOSConfig.spec,
-        ...present({ sameAs }),
+        sameAs,
         rebuild: rebuildOf(machineOSConfig) ?? '',
         readSecrets: (names) =>
           readBuildSecrets(this.#options, { pool, names, reserved: this.#reservedSecrets() }, signal).catch(

@@ -4,7 +4,6 @@ import { hasEnded } from '../../api/build-outcome.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { type BuildFailureReason, type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import { present } from '../../api/present.ts';
 import { type ApiClient, isNotFound, isTemporary } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import { aboutChange, type Reporters } from '../../cluster/events.ts';
@@ -28,7 +27,7 @@ export interface BuildJob {
   /** GOARCH values; for more than one the image is an index. */
   readonly architectures: readonly string[];
   /** The build whose image is only labelled again, if a rollback requests that. */
-  readonly sameAs?: MachineOSBuild;
+  readonly sameAs?: MachineOSBuild | undefined;
 }
 
 export interface RunningBuildsOptions {
@@ -40,7 +39,7 @@ export interface RunningBuildsOptions {
   readonly build: (job: BuildJob, step: StepRunner, signal: AbortSignal) => Promise<BuildResult>;
   /** How many builds run at once; appending a layer is cheap, so a pool seldom waits for another. */
   readonly parallel: number;
-  readonly metrics?: BuildMetrics;
+  readonly metrics?: BuildMetrics | undefined;
   readonly tracer: Tracer;
   /** What the builder can't do, by MachineOSConfig. */
   readonly failing: Pick<FailingSteps, 'failed' | 'over' | 'find'>;
@@ -240,7 +239,7 @@ export class RunningBuilds {
         why: message,
         inMs,
         logTail,
-        ...present({ of }),
+        of,
       });
       return decision;
     }

@@ -1,7 +1,6 @@
 import { outcomeOf } from '../../api/build-outcome.ts';
 import type { BaseRecord, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { by } from '../../api/order.ts';
-import { present } from '../../api/present.ts';
 import {
   type DigestedPullspec,
   parseDigest,
@@ -22,15 +21,15 @@ import { ContentError, RegistryError } from '../../image/registry/registry-error
 interface KnownBase {
   readonly tree: BaseTree;
   /** Absent where nobody would find it, or the registry doesn't take it. */
-  readonly record?: BaseRecord;
+  readonly record?: BaseRecord | undefined;
 }
 
 /** How a base is known. */
 export interface BaseKnowledge {
   /** The trees of bases that this process knows; absent: the base is read. */
-  readonly baseTrees?: BaseTrees;
+  readonly baseTrees?: BaseTrees | undefined;
   /** Records that builds of the pool made; absent: none is made, because nobody would find it. */
-  readonly baseRecords?: readonly BaseRecord[];
+  readonly baseRecords?: readonly BaseRecord[] | undefined;
 }
 
 interface KnowingInput extends BaseKnowledge {
@@ -38,7 +37,7 @@ interface KnowingInput extends BaseKnowledge {
   /** Where the record goes, too. */
   readonly pushSpec: string;
   /** The stock image, by digest, where the base is an engine's image made of it. */
-  readonly stockImage?: DigestedPullspec;
+  readonly stockImage?: DigestedPullspec | undefined;
 }
 
 /**
@@ -68,7 +67,7 @@ export async function treeOfBase(
   if (baseRecords === undefined) return { tree };
   const chainID = chainIds(image.description.config.rootfs.diff_ids).at(-1);
   const known = baseRecords.find((record) => record.chainID === chainID && !gone.has(record));
-  if (known !== undefined || chainID === undefined) return { tree, ...present({ record: known }) };
+  if (known !== undefined || chainID === undefined) return { tree, record: known };
   try {
     const target = parseReference(input.pushSpec);
     const digest = await pushBaseRecord(client, target, { chainId: chainID, tree }, signal);

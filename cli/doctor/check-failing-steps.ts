@@ -5,7 +5,6 @@ import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { MachineOSConfigConditionType } from '../../api/machine-os-config.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import { formatFailingOn } from '../../cluster/failing-steps.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
@@ -97,7 +96,7 @@ const OF_NODE = ['StepsFailing'] satisfies NodeConditionType[];
 const OF_DAEMON = ['DaemonStepsFailing'] satisfies NodeConditionType[];
 
 function fromStep({ kind, name, namespace, step, reason, message, since }: ReportedStep): FailingStep {
-  const object = { apiVersion: '', kind, metadata: { name, ...present({ namespace }) } };
+  const object = { apiVersion: '', kind, metadata: { name, namespace } };
   const what = formatFailingOn({ object, doing: step, failure: { kind: reason, why: message } });
   return { what, since, fix: FIXES[reason] };
 }

@@ -1,7 +1,6 @@
 import { Deployments, ServiceAccounts } from '../../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE, PAGE_DEPLOYMENT } from '../../api/names.ts';
 import type { Kind, KubernetesObject, NewObject } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import type { Places } from '../observe/cluster-watch.ts';
@@ -19,7 +18,7 @@ interface ResourceAttributes {
   readonly verb: string;
   readonly group: string;
   readonly resource: string;
-  readonly subresource?: string;
+  readonly subresource?: string | undefined;
   readonly namespace?: string;
 }
 
@@ -211,7 +210,7 @@ function attributesOf([what, where]: Need, places: Scopes): ResourceAttributes {
     verb,
     group: group.join('.'),
     resource,
-    ...present({ subresource }),
+    subresource,
     ...(where === undefined ? {} : { namespace: places[where] }),
   };
 }

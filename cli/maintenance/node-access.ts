@@ -80,11 +80,11 @@ const Flag = z.object({
   /** The person who works on the node. */
   by: z.string().default(''),
   /** RFC 3339; absent: until the annotation is removed. */
-  until: z.string().exactOptional(),
+  until: z.string().optional(),
   /** Written by `shale maintenance start` when it cordons the node: whether it was schedulable before. */
-  uncordon: z.boolean().exactOptional(),
+  uncordon: z.boolean().optional(),
   /** Written by `shale maintenance start --power-off`: the end takes the annotation of a powered-off machine away. */
-  poweredOff: z.literal(true).exactOptional(),
+  poweredOff: z.literal(true).optional(),
 });
 /** The annotation that flags a Node for maintenance. Rollouts skip the node (rollout/pools/node-state.ts). */
 type MaintenanceFlag = z.infer<typeof Flag>;

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { formatDuration } from '../../api/duration.ts';
 import { annotations } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import { acquireLease } from '../../cluster/lease.ts';
 import { drainRetryAfter, drainStep, formatDrain } from '../../rollout/act/drain-step.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
@@ -120,7 +119,8 @@ async function flag(access: NodeAccess, { by, reason, until }: StartRequest): Pr
       reason,
       by,
       until: new Date(until).toISOString(),
-      ...present({ uncordon, poweredOff }),
+      uncordon,
+      poweredOff,
     });
     return { metadata: { annotations: { [annotations.plannedMaintenance]: text } } };
   });

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { exitCodes } from '../command-line/exit-codes.ts';
 import { waitForArrival } from './wait-for-arrival.ts';
@@ -26,7 +25,7 @@ test.each([
     places: { namespace: 'shale-system', leaseNamespace: 'leases' },
     look: () => ({ kind: 'underway', progress: 'worker: 0/1 nodes' }),
     timeout: 60_000,
-    ...present({ afterInterrupt }),
+    afterInterrupt,
     output: { write: () => true },
     signal: stop.signal,
   });

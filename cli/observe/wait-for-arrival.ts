@@ -18,7 +18,7 @@ interface ArrivalWait {
   /** ms */
   readonly timeout: number;
   /** What happens in the cluster after Ctrl-C, to follow `interrupted: `; default: the rollout continues. */
-  readonly afterInterrupt?: string;
+  readonly afterInterrupt?: string | undefined;
   /** Default: standard error. */
   readonly output?: ProgressOutput;
   readonly signal: AbortSignal;

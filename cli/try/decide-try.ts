@@ -3,7 +3,6 @@ import { parseDeadline, parseRollback, type RollbackDeadline } from '../../api/a
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 
 /** A MachineConfig that is being tried. */
@@ -45,7 +44,7 @@ export function decideTry(
 function changeTo(wanted: MachineConfig, before: MachineConfig | undefined): TriedChange {
   const { labels: _, ...own } = before?.metadata ?? { name: wanted.metadata.name };
   const kept = { ...before?.metadata.annotations, ...wanted.metadata.annotations };
-  const metadata = { ...own, ...present({ labels: wanted.metadata.labels }), annotations: kept };
+  const metadata = { ...own, labels: wanted.metadata.labels, annotations: kept };
   return { before, after: { ...wanted, metadata } };
 }
 

@@ -1,6 +1,5 @@
 import type { RollbackDeadline } from '../../api/annotation-requests.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
-import { present } from '../../api/present.ts';
 import { type ApiClient, isConflict, isNotFound } from '../../cluster/api-client.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
@@ -103,7 +102,7 @@ async function undo({ client, names, deadline }: TryToRun, written: readonly Tri
     try {
       if (before === undefined)
         await client.delete(MachineConfigs, name, {
-          preconditions: { ...present({ uid }), resourceVersion },
+          preconditions: { uid, resourceVersion },
           signal,
         });
       else

@@ -20,16 +20,16 @@ export interface Span {
   /** The trace that it is part of. */
   readonly change: ChangeId;
   /** What it is part of; absent for the rendering, with which a change begins. */
-  readonly parent?: SpanId;
+  readonly parent?: SpanId | undefined;
   /** By which parts of it name it; any where it has none. */
-  readonly id?: SpanId;
+  readonly id?: SpanId | undefined;
   /** ms since the epoch. */
   readonly startedAt: number;
   readonly endedAt: number;
   /** Names, digests and counts: nothing that could hold a secret. */
   readonly attributes: SpanAttributes;
   /** The reason in a word, as a condition has it, where it failed. */
-  readonly failure?: string;
+  readonly failure?: string | undefined;
 }
 
 /** The steps of a build. */
@@ -39,7 +39,7 @@ interface SpanAttributes {
   readonly 'shale.pool'?: string;
   readonly 'shale.config'?: string;
   /** By digest. */
-  readonly 'shale.image'?: string;
+  readonly 'shale.image'?: string | undefined;
   readonly 'shale.build'?: string;
   /** Append, Relabel or Engine. */
   readonly 'shale.build.way'?: string;
@@ -52,7 +52,7 @@ interface SpanAttributes {
   readonly 'shale.step'?: string;
   /** Succeeded, RolledBack or Failed. */
   readonly 'shale.result'?: string;
-  readonly 'shale.nodes'?: number;
+  readonly 'shale.nodes'?: number | undefined;
   readonly 'k8s.node.name'?: string;
 }
 

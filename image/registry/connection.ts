@@ -12,7 +12,7 @@ const { request: httpRequest } = process.getBuiltinModule('node:http');
 
 /** How to reach registries. */
 export interface RegistryAccess {
-  readonly auths?: AuthFile;
+  readonly auths?: AuthFile | undefined;
   /** PEM certificates to trust for a registry, beside the system's. */
   caFor?(registry: string): string | undefined;
   /** Registries to speak plain HTTP to; every other one has to have TLS. */

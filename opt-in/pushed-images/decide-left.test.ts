@@ -50,7 +50,10 @@ test('images of builds that are gone go, each with what it takes to delete them'
       retiredTag: 'current-worker',
     },
   ]);
-  expect(decideLeft({ ...NOTHING, machineOSConfigs: LAYERED }, record)[0]).not.toHaveProperty('retiredTag');
+  expect(decideLeft({ ...NOTHING, machineOSConfigs: LAYERED }, record)[0]).toHaveProperty(
+    'retiredTag',
+    undefined,
+  );
 });
 
 test('they are deleted with the Secret that the pool pushes with now, or did last', () => {

@@ -1,7 +1,6 @@
 import { hasEnded } from '../../api/build-outcome.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { bootImageTag, type MachineOSConfig } from '../../api/machine-os-config.ts';
-import { present } from '../../api/present.ts';
 import { type DigestedPullspec, repositoryOf } from '../../api/references.ts';
 import { imagesOf, isSilent, type PruneObservation, rollbackOf, usedImages } from '../decide-prune.ts';
 import { imagesOfEntry, type PushedImages, type PushedImagesRecord } from './record.ts';
@@ -14,10 +13,10 @@ export interface LeftImages {
   readonly build: string;
   readonly pool: string;
   readonly repository: string;
-  readonly pushSecret?: string;
+  readonly pushSecret?: string | undefined;
   readonly images: readonly DigestedPullspec[];
   /** The tag for new nodes, if nobody moves it any more: the pool is not layered. */
-  readonly retiredTag?: string;
+  readonly retiredTag?: string | undefined;
 }
 
 /**
@@ -37,7 +36,7 @@ export function decideLeft(observation: LeftObservation, record: PushedImagesRec
     const { pool, repository } = entry;
     const pushSecret = pushSecretOf(entry, observation);
     const retiredTag = retiredTagOf(entry, observation);
-    left.push({ build, pool, repository, images, ...present({ pushSecret, retiredTag }) });
+    left.push({ build, pool, repository, images, pushSecret, retiredTag });
   }
   return left;
 }

@@ -6,7 +6,6 @@ import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { PUSHED_IMAGES_CONFIG_MAP } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
 import { by, byCodeUnits } from '../../api/order.ts';
-import { present } from '../../api/present.ts';
 import {
   type Digest,
   type DigestedPullspec,
@@ -25,7 +24,7 @@ export interface PushedImages {
   /** Host and repository: the pool's own, as its MachineOSConfig has it. */
   readonly repository: string;
   /** The Secret of the MachineOSConfig that images are pushed with; absent: none. */
-  readonly pushSecret?: string;
+  readonly pushSecret?: string | undefined;
   /** When the build was created, RFC 3339. */
   readonly created: string;
   /** The oldest first. */
@@ -76,7 +75,7 @@ export function recordConfigMap(record: PushedImagesRecord): NewObject<ConfigMap
 }
 
 function textOf({ pool, poolUID, repository, pushSecret, created, digests }: PushedImages): string {
-  return JSON.stringify({ pool, poolUID, repository, ...present({ pushSecret }), created, digests });
+  return JSON.stringify({ pool, poolUID, repository, pushSecret, created, digests });
 }
 
 /** What says whose images a build has pushed. */
@@ -133,7 +132,7 @@ function entryOf(
   if (owner === undefined) return before;
   const { pool, poolUID, pushSecret } = owner;
   return {
-    ...{ pool, poolUID, repository, ...present({ pushSecret }) },
+    ...{ pool, poolUID, repository, pushSecret },
     created: metadata.creationTimestamp ?? '',
     digests: [...new Set([...(known?.digests ?? []), ...pushed])].slice(-MOST_IMAGES),
   };
@@ -151,7 +150,7 @@ function ownerOf(
   const pool = config.spec.machineConfigPool.name;
   const poolUID = uidOf(pool, owners);
   if (poolUID === undefined) return undefined;
-  return { pool, poolUID, ...present({ pushSecret: config.spec.renderedImagePushSecret?.name }) };
+  return { pool, poolUID, pushSecret: config.spec.renderedImagePushSecret?.name };
 }
 
 /** The oldest fall out, whether they still exist or not: which ones stay must not change from pass to pass. */

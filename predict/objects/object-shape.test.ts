@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
 import { offlineCluster, problemsOf, renderingProblems, warningsOf } from './offline-cluster.ts';
 
 const MCO = 'machineconfiguration.openshift.io/v1';
 const CONFIG = 'config.openshift.io/v1';
 const object = (apiVersion: string, kind: string, name: string, spec?: unknown): KubernetesObject =>
-  ({ apiVersion, kind, metadata: { name }, ...present({ spec }) }) as KubernetesObject;
+  ({ apiVersion, kind, metadata: { name }, spec }) as KubernetesObject;
 const image = (registrySources: object) => object(CONFIG, 'Image', 'cluster', { registrySources });
 const config = (name: string, spec: object, metadata: object = {}): KubernetesObject => ({
   ...object(MCO, 'MachineConfig', name, spec),
@@ -239,7 +238,7 @@ test.each<[string, string, object | undefined, string[]]>([
   });
   const annotations = { 'machineconfiguration.openshift.io/pre-built-image': image };
   const cluster = offlineCluster([
-    { ...given, metadata: { ...given.metadata, annotations }, ...present({ status }) },
+    { ...given, metadata: { ...given.metadata, annotations }, status },
   ]);
   expect(problemsOf(cluster)).toEqual(problems);
   expect(warningsOf(cluster)).toEqual([]);

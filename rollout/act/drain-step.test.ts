@@ -1,10 +1,13 @@
 import { expect, it } from 'vitest';
 import type { Pod, Toleration } from '../../api/kubernetes.ts';
-import { present } from '../../api/present.ts';
 import { podVerdict } from './drain-step.ts';
 
 const pod = (
-  more: { metadata?: Partial<Pod['metadata']>; phase?: string; tolerations?: readonly Toleration[] } = {},
+  more: {
+    metadata?: Partial<Pod['metadata']>;
+    phase?: string;
+    tolerations?: readonly Toleration[] | undefined;
+  } = {},
 ): Pod => ({
   apiVersion: 'v1',
   kind: 'Pod',
@@ -12,7 +15,7 @@ const pod = (
   spec: {
     containers: [],
     volumes: [{ name: 'scratch', emptyDir: {} }],
-    ...present({ tolerations: more.tolerations }),
+    tolerations: more.tolerations,
   },
   status: { phase: more.phase ?? 'Running' },
 });
@@ -75,8 +78,7 @@ it.each<[string, readonly Toleration[] | undefined, boolean]>([
   ['tolerates something else', [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }], false],
   ['tolerates nothing', undefined, false],
 ])('a pod that came after the cordon and %s', (_what, tolerations, stays) => {
-  const made = (creationTimestamp: string) =>
-    pod({ metadata: { creationTimestamp }, ...present({ tolerations }) });
+  const made = (creationTimestamp: string) => pod({ metadata: { creationTimestamp }, tolerations });
   const late = made('2026-01-01T00:01:00Z');
   const verdict = stays ? { kind: 'leave', why: 'comes back' } : { kind: 'evict' };
   expect(podVerdict(late, EVICT_ALL, { cordonedAt: CORDONED_AT })).toEqual(verdict);

@@ -2,7 +2,6 @@ import { type Pod, type PodDisruptionBudget, PodDisruptionBudgets, Pods } from '
 import { matchesSelector } from '../../api/label-selector.ts';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import { plural } from '../../api/plural.ts';
-import { present } from '../../api/present.ts';
 import {
   type ApiClient,
   ApiError,
@@ -122,7 +121,7 @@ export function formatDrain({ terminating, blocked }: DrainProgress & { kind: 'd
 
 interface Refusal {
   readonly why: string;
-  readonly retryAfterMs?: number;
+  readonly retryAfterMs?: number | undefined;
 }
 
 /** @returns undefined when the pod goes; else why it may not yet. */
@@ -134,10 +133,7 @@ async function evict(
 ): Promise<Refusal | undefined> {
   const { name, namespace = 'default', uid } = pod.metadata;
   try {
-    await client.evict(
-      { namespace, name, ...present({ uid }) },
-      { ...present({ gracePeriodSeconds }), signal },
-    );
+    await client.evict({ namespace, name, uid }, { gracePeriodSeconds, signal });
     return undefined;
   } catch (error) {
     if (isNotFound(error) || (isConflict(error) && (await isAnother(client, pod, signal)))) return undefined;
@@ -145,7 +141,7 @@ async function evict(
     const why = isTooManyRequests(error)
       ? await whyLater(client, pod, error, signal)
       : wordsOf(error instanceof ApiError ? (error.words ?? `HTTP ${error.status}`) : error.message);
-    return { why, ...present({ retryAfterMs: failureOf(error).retryAfterMs }) };
+    return { why, retryAfterMs: failureOf(error).retryAfterMs };
   }
 }
 

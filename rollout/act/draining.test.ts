@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { type Pod, type PodDisruptionBudget, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
-import { present } from '../../api/present.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type DrainOptions, defaultRolloutOptions } from '../options.ts';
@@ -52,14 +51,19 @@ function drainOf(
   const cluster = new MemoryCluster();
   for (const each of pods) cluster.put(Pods, each);
   for (const each of budgets) cluster.put(PodDisruptionBudgets, each);
-  const evictions: { name: string; namespace: string; uid?: string; gracePeriodSeconds?: number }[] = [];
+  const evictions: {
+    name: string;
+    namespace: string;
+    uid?: string | undefined;
+    gracePeriodSeconds?: number | undefined;
+  }[] = [];
   let open = 0;
   let most = 0;
   const client: ApiClient = {
     ...cluster.client(),
     evict: async (evicted, { gracePeriodSeconds } = {}) => {
       const { name } = evicted;
-      evictions.push({ ...evicted, ...present({ gracePeriodSeconds }) });
+      evictions.push({ ...evicted, gracePeriodSeconds });
       open += 1;
       most = Math.max(most, open);
       await Promise.resolve();
@@ -69,10 +73,8 @@ function drainOf(
       if (status !== undefined)
         throw new ApiError(status, name, {
           reason: { 404: 'NotFound', 409: 'Conflict' }[status] ?? 'TooManyRequests',
-          ...present({
-            message: words,
-            details: retryAfterSeconds === undefined ? undefined : { retryAfterSeconds },
-          }),
+          message: words,
+          details: retryAfterSeconds === undefined ? undefined : { retryAfterSeconds },
         });
     },
   };

@@ -4,7 +4,6 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
-import { present } from '../../api/present.ts';
 import { type ApiClient, isAlreadyExists, isNotFound } from '../../cluster/api-client.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import type { Caches } from '../caches.ts';
@@ -145,7 +144,7 @@ export class PoolRecorder {
     if (outcome === undefined) return undefined;
     if (outcome.kind === 'proven') {
       this.#checks.get(name)?.delete(imageKey(build));
-      const target = { config: build.spec.machineConfig.name, ...present({ image: imageOf(build) }) };
+      const target = { config: build.spec.machineConfig.name, image: imageOf(build) };
       const origin = { build, proven: outcome };
       await this.#create(this.#new(pool, [{ target, origin }]), signal);
       return undefined;

@@ -6,7 +6,6 @@ import {
   type NodeConditionType,
 } from '../../api/machine-config-node.ts';
 import { isReported } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { type FailingStep, formatFailing } from '../../cluster/failing-steps.ts';
 import { nodeReadiness } from '../../cluster/node-readiness.ts';
@@ -85,7 +84,7 @@ function withFailing(
   const conditions =
     steps.length === 0
       ? before.filter(({ type }) => type !== TYPE)
-      : setCondition(before, { ...condition, ...present({ observedGeneration }) }, now);
+      : setCondition(before, { ...condition, observedGeneration }, now);
   return {
     ...status,
     conditions: setReadiness(conditions, nodeReadiness(conditions), observedGeneration, now),

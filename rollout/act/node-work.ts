@@ -3,7 +3,6 @@ import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type { Grant, MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import { type ApiClient, isConflict } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
@@ -34,7 +33,7 @@ export interface StepReport {
   /** The note is about hooks that exceed --hook-report-minutes. */
   readonly hooksAreOverdue?: boolean;
   /** ms after which the next pass is needed. */
-  readonly lookAgainAfter?: number;
+  readonly lookAgainAfter?: number | undefined;
 }
 
 /** ms; a step that is being taken need not write anything, so that nothing else tells when it is over. */
@@ -228,7 +227,7 @@ export class NodeWork {
     if (waits === undefined) return undefined;
     const { note, isOverdue, lookAgainAfter } = waits;
     if (isOverdue) this.#warnOnce(piece, 'HooksOverdue', note);
-    return { note, hooksAreOverdue: isOverdue, ...present({ lookAgainAfter }) };
+    return { note, hooksAreOverdue: isOverdue, lookAgainAfter };
   }
 
   #drainSince({ node: { metadata }, hooks }: WorkPiece): number {

@@ -9,7 +9,6 @@ import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { ETCD_PODS } from '../../api/pool-settings/values.ts';
-import { present } from '../../api/present.ts';
 import { otherOwner } from '../../api/repository-owner.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { unlistedConfigs } from '../../disruption/label-coverage.ts';
@@ -132,7 +131,7 @@ export class PoolObserver {
       ...resolved,
       members,
       moment,
-      ...present({ quorum: await this.#quorum(active, resolved.settings, signal) }),
+      quorum: await this.#quorum(active, resolved.settings, signal),
       decided: this.#decidedOn(pool),
       settled: { ...settled, nodes: settled.nodes - disturbed.length },
       nodes: nodes.map((member) => ({
@@ -188,14 +187,14 @@ export class PoolObserver {
     const whyIrreconcilable = this.#reconcilability(pool);
     const same = {
       ...{ pool, policyDigest, imageSigningKeys, whyIrreconcilable, ownTarget, record },
-      ...present({ awaitedPools: findAwaited(pool, settings, this.#parts) }),
+      awaitedPools: findAwaited(pool, settings, this.#parts),
       ...(settings.holdOnAlerts.kind === 'none'
         ? {}
         : { alerts: () => lookups.alerts.stateOf(name, settings.holdOnAlerts) }),
       ...(settings.holdOnQueries.kind === 'none'
         ? {}
         : { queries: () => lookups.queries.stateOf(name, settings.holdOnQueries) }),
-      ...present({ fleetLock: this.#fleetLock(name, settings) }),
+      fleetLock: this.#fleetLock(name, settings),
     };
     const { rollback: asked, deadline: limit, autoRollback } = settings;
     if (asked === undefined && limit === undefined && !autoRollback)
@@ -237,7 +236,7 @@ export class PoolObserver {
         ? { kind: 'none' }
         : decideRollback(rollbackRequest, ownTarget, known(), now);
     return {
-      settings: { ...settings, ...present({ closed: closedBecause(rollback, deadline) }) },
+      settings: { ...settings, closed: closedBecause(rollback, deadline) ?? settings.closed },
       target: rollback.kind === 'held' ? rollback.target : ownTarget,
       ...{ rollback, rollbackRequest, deadline },
     };
@@ -356,7 +355,7 @@ function settingsOf(
   const lacksPolicies = !hasPolicies && configuration?.status?.poolPolicies !== undefined;
   return {
     ...settings,
-    ...present({ suspended }),
+    suspended,
     ...(lacksPolicies && settings.closed === undefined
       ? { closed: 'the disruption policies for this pool are not in effect yet' }
       : {}),

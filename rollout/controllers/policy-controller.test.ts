@@ -1,7 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
 import { CredentialProviderSettings, NodeSettings } from '../../api/openshift-settings.ts';
-import { present } from '../../api/present.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
@@ -110,7 +109,7 @@ it('is the same when nothing has changed', () => {
 
 describe('what spec says besides policies', () => {
   const conditionsOf = (spec: MachineConfiguration['spec'], status?: MachineConfiguration['status']) =>
-    policyStatus(configuration({ ...present({ spec, status }) }), settings, NOW);
+    policyStatus(configuration({ spec, status }), settings, NOW);
   const found = (status: MachineConfiguration['status'], type: string) =>
     status?.conditions?.find((each) => each.type === type);
 

@@ -210,10 +210,10 @@ export function policyStatus(
       metadata.generation,
     ),
     nodeDisruptionPolicyStatus: { clusterPolicies: inForce },
-    summary: {
+    summary: present({
       ...summarisePolicies(inForce),
-      ...present({ pools: problems.length === 0 ? summarisePools(spec, pools) : status?.summary?.pools }),
-    },
+      pools: problems.length === 0 ? summarisePools(spec, pools) : status?.summary?.pools,
+    }),
     policyDigest: policyDigest(inForce),
     ...present({
       poolPolicies: problems.length === 0 ? poolPolicies(spec, pools, settings) : recorded,

@@ -10,7 +10,6 @@ import {
 } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { plural } from '../../api/plural.ts';
-import { present } from '../../api/present.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
 import { aboutChange, type EventRecorder } from '../../cluster/events.ts';
@@ -118,7 +117,8 @@ export class RenderingController {
     const streams = caches.osImageStreams.get(OS_IMAGE_STREAMS_CONFIG_MAP, options.namespace)?.data;
     const rendering = renderPool({
       ...{ pool, configs, controllerVersion, limits, parsedBefore: this.#parsedBefore },
-      ...present({ streams, worker: caches.pools.get(STREAM_PARENT) }),
+      streams,
+      worker: caches.pools.get(STREAM_PARENT),
     });
     if (!rendering.ok) return { ok: false, problems: rendering.problems.map(formatConfigProblems) };
     const { sources } = rendering;

@@ -143,7 +143,7 @@ function isBuiltFor({ metadata, status }: MachineOSConfig): boolean {
 }
 
 interface Awaiting {
-  readonly awaitedPools?: (now: number) => Hold | undefined;
+  readonly awaitedPools?: ((now: number) => Hold | undefined) | undefined;
   readonly now: number;
 }
 

@@ -15,7 +15,7 @@ export const fleetLock = {
   reasons: ['AwaitingRebootSlot', 'RebootSlotUnknown'],
   backsOut: false,
   hold: (
-    { fleetLock: look }: { readonly fleetLock?: (node: string) => HoldState },
+    { fleetLock: look }: { readonly fleetLock?: ((node: string) => HoldState) | undefined },
     nodes: readonly NodeState[],
   ): StartHold | undefined => {
     if (look === undefined) return undefined;

@@ -7,9 +7,9 @@ export interface EndpointSettings {
   /** Its root: the path of the API follows. */
   readonly url: URL;
   /** File with a token for it. */
-  readonly tokenFile?: string;
+  readonly tokenFile?: string | undefined;
   /** File with the certificates to trust for it. */
-  readonly caFile?: string;
+  readonly caFile?: string | undefined;
 }
 
 interface OutsideRequest extends Pick<HttpRequest, 'path' | 'query' | 'body' | 'signal'> {

@@ -101,7 +101,9 @@ export const quorum = {
   hold: (
     {
       quorum: look,
-    }: { readonly quorum?: (node: string, withoutThese: readonly string[]) => Hold | undefined },
+    }: {
+      readonly quorum?: ((node: string, withoutThese: readonly string[]) => Hold | undefined) | undefined;
+    },
     nodes: readonly NodeState[],
   ): StartHold | undefined => {
     const through: string[] = [];

@@ -1,5 +1,4 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { present } from '../../api/present.ts';
 import type { PoolRecord } from './pool-record.ts';
 import type { PoolTarget } from './pool-target.ts';
 
@@ -44,7 +43,7 @@ type NewNode = Pick<MachineConfigNode, 'spec' | 'status'>;
 /** What a new node came with in place of the image that it was to boot. */
 interface Outdated {
   /** Absent: the stock image. */
-  readonly image?: string;
+  readonly image?: string | undefined;
   /** As of {@link imagesBehind}. */
   readonly behind: number;
 }
@@ -58,7 +57,7 @@ export function outdated(
   const image = status?.configImage?.currentImage;
   if (status?.mode === undefined || image === bootImage) return undefined;
   if (image !== undefined && image === spec.configImage?.desiredImage) return undefined;
-  return { behind: imagesBehind(record, image, bootImage), ...present({ image }) };
+  return { behind: imagesBehind(record, image, bootImage), image };
 }
 
 /**

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import type { BootImage } from '../../api/machine-config-pool.ts';
-import { present } from '../../api/present.ts';
 import { aPool, aState, image, REBOOT } from '../../test/fixtures/objects.ts';
 import { bootImageOf } from './boot-image.ts';
 import type { PoolDecision } from './decide-pool.ts';
@@ -18,7 +17,7 @@ const layered: PoolTarget = {
 };
 const held = (of: string | undefined): PoolTarget => ({
   kind: 'held',
-  target: { config: 'rendered-worker-1', ...present({ image: of }) },
+  target: { config: 'rendered-worker-1', image: of },
   why: 'rolled back',
   ownTarget: layered,
   sameContent: new Set(),
@@ -36,7 +35,7 @@ const isNew = { startup: { isNew: true } };
 
 const bootImage = (more: {
   readonly target?: PoolTarget;
-  readonly before?: BootImage;
+  readonly before?: BootImage | undefined;
   readonly states?: readonly NodeState[];
   readonly settled?: number;
   readonly halted?: string;
@@ -110,7 +109,7 @@ describe('a pool without nodes', () => {
     ['keeps an image that a rollout has proven', rollout(OLD), rollout(OLD)],
     ['keeps an image of a rollback', { image: OLD, proof: 'Rollback' }, { image: OLD, proof: 'Rollback' }],
   ])('%s', (_what, before, after) => {
-    expect(bootImage(present({ before }))).toEqual(after);
+    expect(bootImage({ before })).toEqual(after);
   });
 });
 

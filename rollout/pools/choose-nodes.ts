@@ -16,7 +16,7 @@ export interface ChoiceLimits {
   /** Names of nodes that are unavailable and have no state yet; absent: none. */
   readonly down?: readonly string[];
   /** The host this process runs on: it comes last, so that a rollout changes its leader at most once. */
-  readonly operatorNode?: string;
+  readonly operatorNode?: string | undefined;
   /** Further nodes that run the target and have proven it; absent: none. */
   readonly settled?: number;
   /** ms for which a live update must have held before it counts as proof. */

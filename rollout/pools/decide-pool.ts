@@ -1,5 +1,4 @@
 import { maxUnavailable } from '../../api/max-unavailable.ts';
-import { present } from '../../api/present.ts';
 import { diskHolder } from '../gates/cordoned.ts';
 import {
   delayStarts,
@@ -318,7 +317,8 @@ function choiceLimits(
     soak: settings.soak,
     unhealthyAfter: settings.unhealthyAfter,
     now,
-    ...present({ operatorNode: options.operatorNode, domains }),
+    operatorNode: options.operatorNode,
+    domains,
   };
 }
 

@@ -1,5 +1,4 @@
 import type { MachineConfigPool, MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
-import { present } from '../../api/present.ts';
 import {
   type FailingStep,
   formatFailing,
@@ -14,7 +13,7 @@ export function stepsOfStatus({
   failingSteps = [],
 }: MachineConfigPoolStatus): readonly Pick<FailingStep, 'object' | 'doing' | 'failure' | 'since'>[] {
   return failingSteps.map(({ apiVersion, kind, name, namespace, step, reason, message, since }) => ({
-    object: { apiVersion, kind, metadata: { name, ...present({ namespace }) } },
+    object: { apiVersion, kind, metadata: { name, namespace } },
     doing: step,
     failure: { kind: reason, why: message },
     since: Date.parse(since),
@@ -42,7 +41,7 @@ export function withFailures(
   const verdict = { reason: 'Degraded', message };
   const conditions = setCondition(
     status.conditions ?? [],
-    { type: 'Degraded', status: 'True', ...verdict, ...present({ observedGeneration: metadata.generation }) },
+    { type: 'Degraded', status: 'True', ...verdict, observedGeneration: metadata.generation },
     new Date(now),
   );
   return {

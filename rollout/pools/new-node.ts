@@ -1,6 +1,5 @@
 import type { Node } from '../../api/kubernetes.ts';
 import { annotations } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import { isStartupTaint } from '../../api/startup-taint.ts';
 
 /**
@@ -9,7 +8,7 @@ import { isStartupTaint } from '../../api/startup-taint.ts';
  */
 export interface StartupState {
   /** When the node registered, in ms since the epoch; absent where the API server has not said. */
-  readonly registeredAt?: number;
+  readonly registeredAt?: number | undefined;
   /**
    * It has had the taint ever since it registered, so its update disturbs no pod. A taint that somebody adds to a node
    * in service evicts nothing. A control-plane node is none: its update takes a member of etcd away, whatever runs
@@ -27,11 +26,11 @@ export function startupOf(
   const registeredAt = Date.parse(metadata.creationTimestamp ?? '');
   return {
     isNew: !controlPlane && metadata.annotations?.[annotations.inService] === undefined,
-    ...present({ registeredAt: Number.isNaN(registeredAt) ? undefined : registeredAt }),
+    registeredAt: Number.isNaN(registeredAt) ? undefined : registeredAt,
   };
 }
 
 /** @returns whether an update of the node disturbs no pod, because none could be scheduled on it yet. */
-export function isNew({ startup }: { readonly startup?: StartupState }): boolean {
+export function isNew({ startup }: { readonly startup?: StartupState | undefined }): boolean {
   return startup?.isNew === true;
 }

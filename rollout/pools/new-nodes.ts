@@ -1,7 +1,6 @@
 import type { Condition } from '../../api/object.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
-import { present } from '../../api/present.ts';
 import { isStartupTaint } from '../../api/startup-taint.ts';
 import { startupOf } from './new-node.ts';
 import { awayOf, type NodeState } from './node-state.ts';
@@ -17,7 +16,7 @@ export interface WaitingNode {
    * When it exceeds --new-node-report-minutes, in ms since the epoch; absent where the time of its registration is not
    * known.
    */
-  readonly overdueAt?: number;
+  readonly overdueAt?: number | undefined;
 }
 
 /** What is decided about the startup taints of a pool's nodes. */
@@ -59,7 +58,7 @@ export function decideStartup(inputs: StartupInputs): StartupDecision {
     const registeredAt = startupOf(node, false)?.registeredAt;
     const overdueAt = registeredAt === undefined ? undefined : registeredAt + inputs.reportAfter;
     if (why === undefined) admit.push(name);
-    else waiting.push({ name, why, ...present({ overdueAt }) });
+    else waiting.push({ name, why, overdueAt });
   }
   return { admit, waiting: waiting.toSorted((a, b) => byCodeUnits(a.name, b.name)) };
 }

@@ -8,7 +8,6 @@ import type {
 import { annotations, labels } from '../../api/names.ts';
 import type { NodeStateName } from '../../api/node-state.ts';
 import type { Condition } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import { deletion } from '../gates/deletion.ts';
 import type { Hold } from '../gates/hold.ts';
 import { poweredOff } from '../gates/powered-off.ts';
@@ -65,13 +64,13 @@ export interface NodeState {
   readonly createdAt: string;
   readonly controlPlane: boolean;
   /** GOARCH; absent where the kubelet has not reported it. */
-  readonly architecture?: string;
+  readonly architecture?: string | undefined;
   readonly ready: boolean;
   /** ms since the epoch; absent on a node that is Ready or has never reported. */
   readonly notReadySince?: number;
   readonly schedulable: boolean;
   /** Set on a node with a startup taint. */
-  readonly startup?: StartupState;
+  readonly startup?: StartupState | undefined;
   /** The kubelet and the daemon report the same boot. */
   readonly bootAgrees: boolean;
   /** The node has an active NodeMaintenance (medik8s), whether or not it is cordoned yet. */
@@ -83,20 +82,20 @@ export interface NodeState {
   readonly lease: LeaseHolding;
   readonly work: Work;
   /** What is requested of hooks on the node; absent: nothing. */
-  readonly hooks?: HookRequest;
+  readonly hooks?: HookRequest | undefined;
   /** Whether the spec has the target that the pool has for this node. */
   readonly assigned: boolean;
   readonly progress: Progress;
   /** What the daemon does of a granted update. Absent: nothing. */
-  readonly stage?: DaemonStage;
+  readonly stage?: DaemonStage | undefined;
   /** Set if a target is the node's next boot, or may be: of which kind that is. */
-  readonly nextBoot?: NextBootState;
+  readonly nextBoot?: NextBootState | undefined;
   /** Set if the live update to the target failed. */
-  readonly liveFailure?: LiveFailure;
+  readonly liveFailure?: LiveFailure | undefined;
   /** Whether its last update failed, at the target that it has now. */
   readonly failedAtTarget: boolean;
   /** What the API server refuses to the node's daemon; absent: nothing. */
-  readonly daemonFails?: string;
+  readonly daemonFails?: string | undefined;
 }
 
 export interface NextBootState {
@@ -131,7 +130,9 @@ export function readNode(observation: NodeObservation): NodeState {
     zone: metadata.labels?.[ZONE] ?? '',
     createdAt: metadata.creationTimestamp ?? '',
     controlPlane,
-    ...present({ architecture, startup: startupOf(node, controlPlane), hooks: hookRequestOn(node) }),
+    architecture,
+    startup: startupOf(node, controlPlane),
+    hooks: hookRequestOn(node),
     ...readiness(node),
     schedulable: node.spec?.unschedulable !== true,
     bootAgrees: kubeletBoot === undefined || status?.bootID === undefined || kubeletBoot === status.bootID,
@@ -142,10 +143,11 @@ export function readNode(observation: NodeObservation): NodeState {
     work: workOn(node, spec),
     assigned: observation.assigned,
     progress: progressOf(spec, status),
-    ...present({ stage: stageOf(status?.conditions) }),
-    ...present({ liveFailure: liveFailureOf(spec, status), nextBoot: nextBootOf(observation) }),
+    stage: stageOf(status?.conditions),
+    liveFailure: liveFailureOf(spec, status),
+    nextBoot: nextBootOf(observation),
     failedAtTarget: failureAtTarget(spec, status) !== undefined,
-    ...present({ daemonFails: failureOf(status?.conditions, 'DaemonStepsFailing') }),
+    daemonFails: failureOf(status?.conditions, 'DaemonStepsFailing'),
   };
 }
 

@@ -10,9 +10,9 @@ import { parseDigestedPullspec } from '../../api/references.ts';
 export interface NodeTarget {
   readonly config: string;
   /** The layered image by digest. */
-  readonly image?: string;
+  readonly image?: string | undefined;
   /** The stock image of standard mode, where a MachineConfig names one. */
-  readonly osImage?: string;
+  readonly osImage?: string | undefined;
 }
 
 /** @returns the target that a MachineConfigNode's spec states. */

@@ -21,7 +21,7 @@ export interface PoolSettings extends Omit<SettingValues, 'hooksBefore' | 'hooks
   /** Why no update may start, if a setting can't be read for which no value is safe. */
   readonly closed: string | undefined;
   /** Why the nodes of every pool stay as they are; absent: they are updated. */
-  readonly suspended?: string;
+  readonly suspended?: string | undefined;
   /** What can't be read, each with what is wrong and what applies instead. */
   readonly problems: readonly string[];
   /** Annotations of the pool without effect, and those that a later version won't read. */
@@ -57,7 +57,7 @@ export function poolSettings(
 interface Read<T> {
   readonly value: T | undefined;
   readonly problem?: string;
-  readonly closed?: string;
+  readonly closed?: string | undefined;
 }
 
 /** No value of a request is safe: where one can't be read, no update starts. */

@@ -49,7 +49,7 @@ export type PoolTarget =
       /** Another label of the image is to come, by which nodes don't reboot: until then they keep what they have. */
       readonly awaits?: HeldWait;
       /** Why nodes reboot to the image that could be rolled back live by another label. */
-      readonly reboots?: string;
+      readonly reboots?: string | undefined;
     };
 
 /** What a pool that is rolled back waits for. */

@@ -10,7 +10,6 @@ import {
   type UpdateRecord,
 } from '../../api/machine-config-node.ts';
 import { type Condition, isReported } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 
 /**
  * Why a target is not being staged. `refused`: it won't be until an admin changes what the daemon names; the node keeps
@@ -24,7 +23,7 @@ export type Progress =
    * The target is not staged yet, or the daemon has not reported since it was assigned. `why` is what the daemon does,
    * or what it is stalled by.
    */
-  | { readonly kind: 'preparing'; readonly why?: string; readonly stalled?: Stall }
+  | { readonly kind: 'preparing'; readonly why?: string; readonly stalled?: Stall | undefined }
   /** The target is staged; these actions are required to run it. */
   | { readonly kind: 'staged'; readonly actions: readonly DisruptionAction[] }
   /**
@@ -33,8 +32,8 @@ export type Progress =
    */
   | {
       readonly kind: 'updated';
-      readonly startedAt?: number;
-      readonly since?: number;
+      readonly startedAt?: number | undefined;
+      readonly since?: number | undefined;
       readonly withoutGrant?: true;
     }
   /** `ofAnother`: an earlier target failed, and the daemon has not tried this one yet. */
@@ -42,7 +41,7 @@ export type Progress =
       readonly kind: 'degraded';
       readonly why: string;
       readonly since: number;
-      readonly ofAnother?: boolean;
+      readonly ofAnother?: boolean | undefined;
     };
 
 /** What the daemon does to take a target that it was granted: the condition of that step is Unknown meanwhile. */
@@ -85,7 +84,7 @@ export function progressOf(
       kind: 'degraded',
       why: degraded.message || degraded.reason,
       since: Date.parse(degraded.lastTransitionTime),
-      ...present({ ofAnother: failedAtAnother(spec, status) || undefined }),
+      ofAnother: failedAtAnother(spec, status) || undefined,
     };
   }
   const image = spec.configImage?.desiredImage;
@@ -94,7 +93,8 @@ export function progressOf(
     const { startedAt, finishedAt, withoutGrant } = status.lastUpdate ?? {};
     return {
       kind: 'updated',
-      ...present({ startedAt: parseTime(startedAt), since: parseTime(finishedAt) }),
+      startedAt: parseTime(startedAt),
+      since: parseTime(finishedAt),
       ...(withoutGrant === true ? { withoutGrant } : {}),
     };
   }
@@ -141,7 +141,7 @@ function preparing(prepared: Condition | undefined, isOfThis: boolean): Progress
   return {
     kind: 'preparing',
     why: prepared.message,
-    ...present({ stalled: isOfThis ? STALLS[prepared.reason] : undefined }),
+    stalled: isOfThis ? STALLS[prepared.reason] : undefined,
   };
 }
 
@@ -185,7 +185,7 @@ export function isUngranted(progress: Progress): boolean {
 export interface LiveFailure {
   readonly why: string;
   /** When that reboot was complete, in ms since the epoch; absent while it is to come. */
-  readonly endedAt?: number;
+  readonly endedAt?: number | undefined;
 }
 
 /** What a plan or a record says of an earlier target doesn't count. */
@@ -195,5 +195,5 @@ export function liveFailureOf(
 ): LiveFailure | undefined {
   if (plan?.liveFailure !== undefined && isOfTarget(spec, plan)) return { why: plan.liveFailure };
   if (lastUpdate?.liveFailure === undefined || !isOfTarget(spec, lastUpdate)) return undefined;
-  return { why: lastUpdate.liveFailure, ...present({ endedAt: parseTime(lastUpdate.finishedAt) }) };
+  return { why: lastUpdate.liveFailure, endedAt: parseTime(lastUpdate.finishedAt) };
 }

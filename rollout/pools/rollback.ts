@@ -3,7 +3,6 @@ import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { byCodeUnits } from '../../api/order.ts';
-import { present } from '../../api/present.ts';
 import { heldImage, type ImageKnowledge } from './held-image.ts';
 import type { NodeTarget } from './node-target.ts';
 import { isRecorded, type PoolRecord, recordedTarget } from './pool-record.ts';
@@ -23,9 +22,9 @@ export type Rollback =
       readonly target: HeldTarget;
       readonly from: Origin | undefined;
       /** RFC 3339; to be written with it. */
-      readonly waitsUntil?: string;
+      readonly waitsUntil?: string | undefined;
       /** A build that labelled the image again: it is recorded once its labels are found to name what was requested. */
-      readonly candidate?: MachineOSBuild;
+      readonly candidate?: MachineOSBuild | undefined;
     }
   /** The pool's own target has changed since: the annotation is no longer needed. */
   | { readonly kind: 'over'; readonly why: string }
@@ -82,16 +81,13 @@ export function decideRollback(
   const why = `rolled back${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
   const wait = { until: waitOf(request, now), now };
   const { candidate, ...label } = labelled(target, known, wait);
-  const starts =
-    from === undefined && !isEarly
-      ? { from: origin, ...present({ waitsUntil: waitsUntil(origin, now) }) }
-      : {};
+  const starts = from === undefined && !isEarly ? { from: origin, waitsUntil: waitsUntil(origin, now) } : {};
   return {
     kind: 'held',
     target: { kind: 'held', why, ownTarget, ...label },
     from: undefined,
     ...starts,
-    ...present({ candidate }),
+    candidate,
   };
 }
 
@@ -122,7 +118,7 @@ function labelled(
   { record, images }: RollbackKnowledge,
   { until, now }: { readonly until: number; readonly now: number },
 ): Pick<HeldTarget, 'target' | 'sameContent' | 'awaits' | 'reboots'> & {
-  readonly candidate?: MachineOSBuild;
+  readonly candidate?: MachineOSBuild | undefined;
 } {
   const { image } = target;
   if (image === undefined) return { target, sameContent: new Set() };
@@ -131,7 +127,7 @@ function labelled(
   const sameContent = new Set([...others, image]);
   const held = heldImage(image, images);
   if (held.kind === 'found')
-    return { target: { ...target, image: held.image }, sameContent, ...present({ reboots: held.reboots }) };
+    return { target: { ...target, image: held.image }, sameContent, reboots: held.reboots };
   const { why, candidate } = held;
   return {
     target,
@@ -139,7 +135,7 @@ function labelled(
     ...(now < until
       ? { awaits: { why, until } }
       : { reboots: `its image has no other label in time: ${why}` }),
-    ...present({ candidate }),
+    candidate,
   };
 }
 
@@ -166,7 +162,7 @@ export function lastGood(
       !isOwnTarget(target, ownTarget) &&
       isKnown(target, layered, known),
   );
-  return earlier === undefined ? undefined : { config: earlier.config, ...present({ image: earlier.image }) };
+  return earlier === undefined ? undefined : { config: earlier.config, image: earlier.image };
 }
 
 /** @returns what every node of a pool was last updated to, or why that is not known. */
@@ -215,7 +211,7 @@ export function workingTarget(status: MachineConfigNodeStatus | undefined): Node
   const isUngranted =
     lastUpdate?.withoutGrant === true && lastUpdate.config === config && lastUpdate.image === image;
   if (isUngranted) return undefined;
-  return { config, ...present({ image }) };
+  return { config, image };
 }
 
 /** @returns the annotation of a pool that is rolled back automatically. */
@@ -229,7 +225,8 @@ export function automaticRequest(
     ...target,
     by: 'shale',
     at: now.toISOString(),
-    ...present({ from, waitsUntil: from && waitsUntil(from, now.getTime()) }),
+    from,
+    waitsUntil: from && waitsUntil(from, now.getTime()),
   };
 }
 
@@ -243,7 +240,13 @@ function isOwnTarget({ config, image }: NodeTarget, ownTarget: PoolTarget): bool
   return ownTarget.kind === 'standard' && ownTarget.target.config === config;
 }
 
-function formatTarget({ config, image }: { readonly config: string; readonly image?: string }): string {
+function formatTarget({
+  config,
+  image,
+}: {
+  readonly config: string;
+  readonly image?: string | undefined;
+}): string {
   return image ?? config;
 }
 

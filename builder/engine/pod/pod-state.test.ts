@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import type { Pod } from '../../../api/kubernetes.ts';
-import { present } from '../../../api/present.ts';
 import { podState } from './pod-state.ts';
 
 type Status = NonNullable<Pod['status']>;
@@ -11,7 +10,7 @@ const podWith = (status?: Status, metadata: Partial<Pod['metadata']> = {}): Pod 
   kind: 'Pod',
   metadata: { name: 'engine-1', ...metadata },
   spec: { containers: [] },
-  ...present({ status }),
+  status,
 });
 const container = (state: ContainerState, name = 'engine') => ({
   phase: 'Pending',

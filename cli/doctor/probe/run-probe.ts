@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Pod, Pods } from '../../../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, DAEMON_SET } from '../../../api/names.ts';
 import type { NewObject } from '../../../api/object.ts';
-import { present } from '../../../api/present.ts';
 import type { ApiClient } from '../../../cluster/api-client.ts';
 import { ApiError } from '../../../cluster/api-client.ts';
 import { RESTRICTED_CONTAINER } from '../../../opt-in/builder-deployment.ts';
@@ -145,7 +144,7 @@ function specOf(place: ProbePlace): Omit<Pod['spec'], 'containers'> {
     case 'builder':
       return {
         serviceAccountName: place.account,
-        ...present({ nodeName: place.node }),
+        nodeName: place.node,
         tolerations: [
           { key: 'node-role.kubernetes.io/control-plane', operator: 'Exists', effect: 'NoSchedule' },
         ],

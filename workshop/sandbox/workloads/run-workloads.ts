@@ -171,7 +171,7 @@ async function bindPod(client: ApiClient, pod: Pod, node: string): Promise<void>
   }
 }
 
-function namespaceOf({ metadata }: { readonly metadata: { readonly namespace?: string } }) {
+function namespaceOf({ metadata }: { readonly metadata: { readonly namespace?: string | undefined } }) {
   return metadata.namespace === undefined ? {} : { namespace: metadata.namespace };
 }
 
