@@ -60,7 +60,7 @@ describe.each(steps)('%s', (_name, take) => {
 
 describe('under a lease that the operator, which is away, does not renew', () => {
   const [renewed, seconds] = ['2026-01-01T00:00:00Z', 300];
-  const after = (ms: number) => Date.parse(renewed) + ms;
+  const later = (ms: number) => Date.parse(renewed) + ms;
   const heldBy = async (holderIdentity: string, now: number) => {
     const { context } = await stepUnderTest();
     const spec = { holderIdentity, renewTime: renewed, leaseDurationSeconds: seconds };
@@ -69,8 +69,8 @@ describe('under a lease that the operator, which is away, does not renew', () =>
   };
 
   test('a grant is good for twice as long as the lease lasts, as clocks differ, and no longer', async () => {
-    expect(await heldBy(LEASE_HOLDER, after(2 * seconds * 1000))).toBeUndefined();
-    expect(await heldBy(LEASE_HOLDER, after(2 * seconds * 1000 + 1))).toBe(
+    expect(await heldBy(LEASE_HOLDER, later(2 * seconds * 1000))).toBeUndefined();
+    expect(await heldBy(LEASE_HOLDER, later(2 * seconds * 1000 + 1))).toBe(
       `Waiting for the node lease: ${LEASE_HOLDER} granted the update, and has not renewed medik8s-leases/node-worker-1 since ${renewed}`,
     );
   });
