@@ -13,7 +13,7 @@ interface TelemetryOptions {
   /** 0: one that the kernel chooses. */
   readonly port: number;
   /** Address to listen on; every one without it, because the kubelet and Prometheus come from outside of the pod. */
-  readonly host?: string;
+  readonly host?: string | undefined;
   /** @returns the metrics in Prometheus' text format, and its media type. */
   readonly metrics: () => Promise<{ readonly text: string; readonly type: string }>;
   /** @returns why the process is not ready, in words; undefined when it is. */

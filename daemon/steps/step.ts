@@ -118,7 +118,7 @@ export type Step =
    * Somebody else holds the node: what is not granted changes nothing, and its next boot stays as it is. `armed`:
    * the target that this is.
    */
-  | { readonly kind: 'leaveAlone'; readonly why: string; readonly armed?: ArmedBoot }
+  | { readonly kind: 'leaveAlone'; readonly why: string; readonly armed?: ArmedBoot | undefined }
   | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason }
   /** The node runs its target and was not healthy, with nothing to roll back to: it may be by now. */
   | { readonly kind: 'recheck'; readonly why: string }
