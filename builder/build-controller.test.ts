@@ -8,12 +8,12 @@ import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds, pushedImages } from '../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../api/machine-os-config.ts';
-import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
-import { effectivePolicies } from '../disruption/effective-policies.ts';
+import { annotations, labels } from '../api/names.ts';
 import { BuildWorld, CONFIG, NOW } from '../test/fixtures/build-world.ts';
 import {
   aBuild,
   aMachineConfigNode,
+  aMachineConfiguration,
   aPool,
   aRenderedConfig,
   aSuccess,
@@ -273,21 +273,10 @@ describe('a pool that a rollback holds', () => {
     world.cluster.put(MachineConfigPools, { ...pool, metadata });
     world.cluster.put(MachineConfigs, aConfigNamed(HELD));
     world.cluster.put(MachineConfigs, aConfigNamed(CONFIG, image('b')));
-    world.cluster.put(MachineConfigurations, {
-      apiVersion: 'operator.openshift.io/v1',
-      kind: 'MachineConfiguration',
-      metadata: { name: MACHINE_CONFIGURATION },
-      spec: {},
-      status: {
-        policyDigest: 'sha256:p',
-        nodeDisruptionPolicyStatus: {
-          clusterPolicies: effectivePolicies(
-            { files: [{ path: '/etc/motd', actions: [{ type: 'None' }] }] },
-            { containerRuntimeUnit: 'crio.service' },
-          ),
-        },
-      },
-    } as never);
+    world.cluster.put(
+      MachineConfigurations,
+      aMachineConfiguration('sha256:p', { files: [{ path: '/etc/motd', actions: [{ type: 'None' }] }] }),
+    );
     world.cluster.put(MachineOSBuilds, first);
     const status = {
       mode: 'Layered',

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { Secrets } from '../api/kubernetes.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { labels } from '../api/names.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
+import { aBuild } from '../test/fixtures/objects.ts';
 import { buildSecretRefusal, readBuildSecrets, reservedSecrets, secretValues } from './build-secrets.ts';
 
 const usable = { [labels.usableInBuilds]: 'true' };
@@ -11,20 +13,16 @@ const config = (pull?: string, push?: string) => ({
   metadata: { name: 'worker' },
   spec: {
     machineConfigPool: { name: 'worker' },
-    renderedImagePushSpec: 'r.example.com/os/worker:latest' as never,
+    renderedImagePushSpec: 'r.example.com/os/worker:latest',
     ...(pull === undefined ? {} : { baseImagePullSecret: { name: pull } }),
     ...(push === undefined ? {} : { renderedImagePushSecret: { name: push } }),
   },
 });
-const build = (pushSecret?: string) => ({
-  apiVersion: 'machineconfiguration.openshift.io/v1',
-  kind: 'MachineOSBuild',
-  metadata: {
-    name: 'worker-1',
-    ...(pushSecret === undefined ? {} : { annotations: { 'shale.dev/push-secret': pushSecret } }),
-  },
-  spec: {} as never,
-});
+const build = (pushSecret?: string): MachineOSBuild => {
+  const made = aBuild('worker-1', 'rendered-worker-1');
+  const secret = pushSecret === undefined ? {} : { annotations: { 'shale.dev/push-secret': pushSecret } };
+  return { ...made, metadata: { ...made.metadata, ...secret } };
+};
 
 test('the Secrets that Shale itself uses are reserved, those of earlier builds too', () => {
   const reserved = reservedSecrets(

@@ -63,14 +63,14 @@ describe('a build that can’t be created', () => {
           pool: aPool('worker', { configuration: { name: CONFIG } }),
           rendered: aRenderedConfig(CONFIG),
           machineOSConfig,
-          coverage: { kind: 'uncovered' },
+          coverage: 'excluded',
           hasImages: () => false,
           builds: [],
           policyDigest: undefined,
           record: [],
           checkOf: () => undefined,
           unlisted: () => [],
-        } as never),
+        }),
       ).toMatchObject({ state: 'BuildFailed', why: expect.stringContaining(WORDS) });
       world.cluster.trouble = () => 'none';
       await passes(world, 2);

@@ -5,11 +5,9 @@ import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../api/machine-os-config.ts';
-import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import { ApiError } from '../cluster/api-client.ts';
-import { effectivePolicies } from '../disruption/effective-policies.ts';
 import { WatchedCluster } from '../test/fixtures/fleet/watched-cluster.ts';
-import { aMachineOSConfig, aPool, aRenderedConfig } from '../test/fixtures/objects.ts';
+import { aMachineConfiguration, aMachineOSConfig, aPool, aRenderedConfig } from '../test/fixtures/objects.ts';
 import { patience } from '../test/fixtures/patience.ts';
 import { engineParts } from './engine/engine-flags.ts';
 import { noEngine } from './engine/engines.ts';
@@ -50,17 +48,7 @@ function start(
 }
 
 function requestImage(cluster: WatchedCluster): void {
-  cluster.put(MachineConfigurations, {
-    apiVersion: 'operator.openshift.io/v1',
-    kind: 'MachineConfiguration',
-    metadata: { name: MACHINE_CONFIGURATION },
-    status: {
-      policyDigest: 'sha256:p',
-      nodeDisruptionPolicyStatus: {
-        clusterPolicies: effectivePolicies(undefined, { containerRuntimeUnit: 'crio.service' }),
-      },
-    },
-  } as never);
+  cluster.put(MachineConfigurations, aMachineConfiguration('sha256:p'));
   cluster.put(MachineConfigs, aRenderedConfig('rendered-worker-1', BASE));
   cluster.put(MachineConfigPools, aPool('worker', { configuration: { name: 'rendered-worker-1' } }));
   cluster.put(MachineOSConfigs, aMachineOSConfig('worker'));

@@ -94,7 +94,7 @@ describe('a change', () => {
     ['of a pool that is not layered', MachineConfigPools, aPool('master'), []],
     ["of a pool's rendered config", MachineConfigs, aRenderedConfig('rendered-infra-1'), ['infra']],
     ['of another MachineConfig', MachineConfigs, aRenderedConfig('rendered-infra-0'), []],
-    ['of the policies', MachineConfigurations, policies as never, ['worker', 'infra']],
+    ['of the policies', MachineConfigurations, policies, ['worker', 'infra']],
     ['of a node', MachineConfigNodes, aMachineConfigNode('worker-1'), ['worker']],
   ])('%s enqueues what it concerns', (_what, kind, object, expected) => {
     const memory = cluster();
@@ -124,7 +124,14 @@ test('a MachineOSConfig that is deleted is a change', () => {
   const worker = aMachineOSConfig('worker');
   memory.put(MachineOSConfigs, { ...worker, metadata: { ...worker.metadata, uid: '1' } });
   const machineOSConfigs = new SteppedInformer(memory, MachineOSConfigs);
-  const silent = { list: () => [], get: () => undefined, onChange: () => undefined };
+  const silent = {
+    list: () => [],
+    get: () => undefined,
+    size: () => 0,
+    onChange: () => undefined,
+    start: async () => undefined,
+    synced: async () => undefined,
+  };
   const caches = {
     builds: silent,
     pools: silent,
@@ -135,7 +142,7 @@ test('a MachineOSConfig that is deleted is a change', () => {
   const added: string[] = [];
   machineOSConfigs.catchUp();
   const queue = { add: (key: string) => void added.push(key) } as WorkQueue;
-  enqueueOnChange({ ...caches, nodes: silent, machineOSConfigs } as never, queue);
+  enqueueOnChange({ ...caches, nodes: silent, machineOSConfigs }, queue);
   memory.remove(MachineOSConfigs, 'worker');
   machineOSConfigs.catchUp();
   expect(added).toEqual(['worker']);

@@ -1,6 +1,5 @@
 import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts';
 import { certificateNames } from '../api/node-certificates.ts';
-import { present } from '../api/present.ts';
 import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
 import { isSoftReboot } from './host/userspace-boot.ts';
 import { armingStep, staysArmed } from './next-boot/decide-armed.ts';
@@ -32,7 +31,7 @@ export function decide(observation: DaemonObservation): Step {
   const step = decideFree(observation);
   const { armed, spec } = observation;
   if (spec.heldBy === undefined || !WAITS_WHILE_HELD.has(step.kind)) return step;
-  return { kind: 'leaveAlone', why: spec.heldBy, ...present({ armed }) };
+  return { kind: 'leaveAlone', why: spec.heldBy, armed };
 }
 
 /** What changes the disk or the next boot, and was not granted. A repair asks for the lease itself. */
@@ -77,7 +76,7 @@ function towardsTarget(observation: DaemonObservation): Step {
       // The target runs; what keeps it from being whole is looked at, and told, as any drift.
       observation.failed.reason !== 'ConfigDrift' &&
       observation.failed.reason !== 'UpdateIncomplete' &&
-      isFor(failedTarget(observation.failed), target)
+      isFor(observation.failed, target)
         ? observation.failed
         : undefined;
     if (isAt(target, observation.current)) {
@@ -126,10 +125,6 @@ function whenGranted({ spec }: DaemonObservation, target: Target, update: Update
 /** @returns the grant level that actions need. */
 function levelOf(actions: readonly DisruptionAction[]): Level {
   return isDisruptive(actions) ? 'Disrupt' : 'Live';
-}
-
-function failedTarget({ config, image }: NonNullable<DaemonObservation['failed']>) {
-  return { config, ...present({ image }) };
 }
 
 /** @returns undefined where the update under way leaves the choice of what to reboot into. */

@@ -1,5 +1,4 @@
 import { type Command, Option } from 'commander';
-import { present } from '../api/present.ts';
 import { wholeNumber } from '../cluster/process.ts';
 import { ACTION_LIMIT_MS, type DaemonOptions, HEALTH_LIMITS } from './loop.ts';
 import { withActionLimit } from './steps/act-on-services.ts';
@@ -63,7 +62,7 @@ export function daemonLimitsOf(
     healthLimits: {
       checksMs: flags.healthCheckLimit * 1000,
       kubeletMs: flags.kubeletLimit * 1000,
-      ...present({ daemonMs: daemonLimit === undefined ? undefined : daemonLimit * 1000 }),
+      daemonMs: daemonLimit === undefined ? undefined : daemonLimit * 1000,
     },
   };
 }

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { errorMessage } from '../api/error-message.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE, SHALE_VERSION } from '../api/names.ts';
-import { present } from '../api/present.ts';
 import { type ApiClient, ApiError, ApiUnreachable } from '../cluster/api-client.ts';
 import { aboutChange, createEventRecorder } from '../cluster/events.ts';
 import { FailingSteps, formatFailing, warnOfStep } from '../cluster/failing-steps.ts';
@@ -248,7 +247,7 @@ function logStart(
   const runs = current && { config: current.config, mode: current.mode };
   const target = spec.configVersion.desired;
   const version = SHALE_VERSION;
-  const fields = { node, version, osBackend, ...runs, ...present({ bootedImage }), target, step: step.kind };
+  const fields = { node, version, osBackend, ...runs, bootedImage, target, step: step.kind };
   log.info(fields, 'Observed the node');
 }
 

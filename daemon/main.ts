@@ -8,7 +8,6 @@ import {
   KUBELET_CA_CONFIG_MAP,
   NODE_PULL_SECRET,
 } from '../api/names.ts';
-import { present } from '../api/present.ts';
 import { processConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { createLogger, traceRequests } from '../cluster/log.ts';
@@ -34,7 +33,7 @@ export interface DaemonFlags extends DaemonLimitFlags, LogFlags {
   readonly leaseNamespace: string;
   readonly hostRoot: string;
   readonly hostInit: number;
-  readonly osBackend?: BackendName;
+  readonly osBackend?: BackendName | undefined;
   readonly authFile?: string;
   readonly kubeletCaFile: string;
   readonly pullSecretFile: string;
@@ -217,7 +216,7 @@ function openSystemdNode(
     source,
     init,
     pullSecretFile,
-    ...present({ osBackend }),
+    osBackend,
   });
 }
 

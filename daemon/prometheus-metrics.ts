@@ -1,7 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { UpdateRecord } from '../api/machine-config-node.ts';
 import type { CertificateName } from '../api/node-certificates.ts';
-import { present } from '../api/present.ts';
 import type { RequestObservation } from '../cluster/api-calls.ts';
 import { metricsPage, startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
 import type { BackendName } from './os/os-tool.ts';
@@ -157,7 +156,7 @@ export async function startDaemonTelemetry(port: number, host?: string): Promise
   const metrics = new PrometheusMetrics();
   const telemetry = await startTelemetry({
     port,
-    ...present({ host }),
+    host,
     metrics: metricsPage(metrics.registry),
     notReady: () => (isSynced ? undefined : 'Reading its MachineConfigNode'),
   });

@@ -243,10 +243,12 @@ test('plan and progress go when they are over', () => {
 
 test('a status has no more causes than its schema takes, the first of them', () => {
   const causes: UpdatePlan['causes'] = Array.from({ length: 51 }, (_, index) => ({
+    subject: `/etc/${index}`,
     kind: 'file',
-    name: `/etc/${index}`,
+    change: 'changed',
+    rule: 'default',
     actions: [],
-  })) as never;
+  }));
   const lastUpdate: NodeReport['lastUpdate'] = {
     config: 'rendered-1',
     actions: [],
@@ -274,7 +276,7 @@ test('a status keeps what is written beside it, and has nothing of what there is
   for (const name of ['pinnedImageSets', 'certificates', 'lastUpdate', 'lastRepair', 'staging', 'plan']) {
     expect(status).not.toHaveProperty(name);
   }
-  const osBackend = { name: 'bootc', installsPackages: false, versionUnknown: 'no such command' } as never;
+  const osBackend = { name: 'bootc', installsPackages: false, versionUnknown: 'no such command' } as const;
   const more = { certificates: { registryCAs: 'sha256:ca' }, osBackend };
   expect(statusOf(object(), report({ kind: 'updated' }, more), noon)).toMatchObject({
     certificates: { registryCAs: 'sha256:ca' },

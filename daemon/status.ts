@@ -37,41 +37,80 @@ const NOT_AT_THIS_STAGE = 'No update is at this stage';
  */
 export function statusOf(object: MachineConfigNode, report: NodeReport, now: Date): MachineConfigNodeStatus {
   const { spec, status: before = {} } = object;
-  const { current, phase, certificates, lastUpdate, lastRepair } = report;
-  const currentImage = current?.mode === 'Layered' ? current.image : undefined;
-  const desiredImage = spec.configImage?.desiredImage;
-  const baseImage = current === undefined ? report.bootedImage : current.baseImage;
-  const plan = planOf(phase);
-  const { versionUnknown: _, ...osBackend } = report.osBackend;
-  const staging = phase.kind === 'preparing' ? phase.staging : undefined;
+  const { phase } = report;
   // Of the spec that the daemon has looked at: it may have changed since.
   const generation = report.generation ?? object.metadata.generation;
   const verification = phase.kind === 'verifying' ? verificationOf(phase, before, now) : undefined;
   const others = [...certificateConditions(spec, report), ...imagePolicyConditions(report, before)];
   return {
-    ...present({ observedGeneration: generation }),
     conditions: conditionsOf({ phase, others, generation, verification }, before.conditions ?? [], now),
-    configVersion: { current: current?.config ?? '', desired: spec.configVersion.desired },
-    ...(currentImage === undefined && desiredImage === undefined
-      ? {}
-      : { configImage: present({ currentImage, desiredImage }) }),
-    ...present({ mode: current?.mode }),
-    ...present({ baseImage }),
-    bootID: report.bootID,
+    ...runningOf(spec, report),
+    ...updateOf(report),
+    ...present({
+      observedGeneration: generation,
+      verification,
+      changedByHand: changedIn(phase, before),
+      // Written beside updates: pinned-images/report.ts.
+      pinnedImageSets: before.pinnedImageSets,
+      // The operator's: rollout/act/drain-conditions.ts and awaited-pods.ts.
+      drain: before.drain,
+      maintenanceDrain: before.maintenanceDrain,
+    }),
+  };
+}
+
+/** What the node runs. */
+type Running = Pick<
+  MachineConfigNodeStatus,
+  | 'configVersion'
+  | 'configImage'
+  | 'mode'
+  | 'baseImage'
+  | 'bootID'
+  | 'osBackend'
+  | 'daemonVersion'
+  | 'certificates'
+>;
+
+function runningOf(
+  { configVersion, configImage }: MachineConfigNodeSpec,
+  { current, bootID, bootedImage, certificates, osBackend: tool }: NodeReport,
+): Running {
+  const currentImage = current?.mode === 'Layered' ? current.image : undefined;
+  const images = present({ currentImage, desiredImage: configImage?.desiredImage });
+  const { versionUnknown: _, ...osBackend } = tool;
+  return {
+    configVersion: { current: current?.config ?? '', desired: configVersion.desired },
+    bootID,
     osBackend,
     daemonVersion: SHALE_VERSION,
-    ...present({ plan: plan && { ...plan, causes: plan.causes.slice(0, MOST_CAUSES) } }),
     ...present({
-      lastUpdate: lastUpdate && { ...lastUpdate, causes: lastUpdate.causes.slice(0, MOST_CAUSES) },
+      configImage: hasFields(images) ? images : undefined,
+      mode: current?.mode,
+      baseImage: current === undefined ? bootedImage : current.baseImage,
+      certificates: hasFields(certificates) ? certificates : undefined,
     }),
-    ...present({ lastRepair, changedByHand: changedIn(phase, before) }),
-    ...present({ staging: staging && { ...staging }, verification }),
-    // Written beside updates: pinned-images/report.ts.
-    ...present({ pinnedImageSets: before.pinnedImageSets }),
-    // The operator's: rollout/act/drain-conditions.ts and awaited-pods.ts.
-    ...present({ drain: before.drain, maintenanceDrain: before.maintenanceDrain }),
-    ...(Object.keys(certificates).length === 0 ? {} : { certificates }),
   };
+}
+
+function hasFields(object: object): boolean {
+  return Object.keys(object).length > 0;
+}
+
+/** What the node does, and did last. */
+function updateOf({
+  phase,
+  lastUpdate,
+  lastRepair,
+}: NodeReport): Pick<MachineConfigNodeStatus, 'plan' | 'staging' | 'lastUpdate' | 'lastRepair'> {
+  const plan = planOf(phase);
+  const staging = phase.kind === 'preparing' ? phase.staging : undefined;
+  return present({
+    plan: plan && { ...plan, causes: plan.causes.slice(0, MOST_CAUSES) },
+    staging: staging && { ...staging },
+    lastUpdate: lastUpdate && { ...lastUpdate, causes: lastUpdate.causes.slice(0, MOST_CAUSES) },
+    lastRepair,
+  });
 }
 
 /** A failure is over once another target is on the disk (conditionsOf), and so is what it was about. */

@@ -42,7 +42,7 @@ function node(name: string, current: string, more: StatusPart = {}): MachineConf
     ...more,
   };
   const spec = status.mode === 'Layered' ? { configImage: { desiredImage: image('2') } } : {};
-  return aMachineConfigNode(name, spec as never, status as MachineConfigNodeStatus);
+  return aMachineConfigNode(name, spec, status as MachineConfigNodeStatus);
 }
 
 const first = aBuild('first', 'rendered-1', { status: aSuccess('1') });

@@ -9,14 +9,17 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { MACHINE_CONFIGURATION } from '../../api/names.ts';
-import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { parseReference } from '../../image/reference.ts';
 import { pullSources } from '../../image/registry/pull-sources.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
 import { noRegistries } from '../../oci/registries-conf.ts';
 import { MemoryCluster, SteppedInformer } from '../../test/fixtures/fleet/memory-cluster.ts';
-import { aBuild, aMachineOSConfig, aRenderedConfig } from '../../test/fixtures/objects.ts';
+import {
+  aBuild,
+  aMachineConfiguration,
+  aMachineOSConfig,
+  aRenderedConfig,
+} from '../../test/fixtures/objects.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { engineParts } from '../engine/engine-flags.ts';
@@ -125,17 +128,7 @@ describe('the key that images are signed with', () => {
       MachineOSBuilds,
       aBuild('worker-1', 'rendered-worker-1', { policyDigest: 'sha256:p' }),
     );
-    cluster.put(MachineConfigurations, {
-      apiVersion: 'operator.openshift.io/v1',
-      kind: 'MachineConfiguration',
-      metadata: { name: MACHINE_CONFIGURATION },
-      status: {
-        policyDigest: inForce,
-        nodeDisruptionPolicyStatus: {
-          clusterPolicies: effectivePolicies(undefined, { containerRuntimeUnit: 'crio.service' }),
-        },
-      },
-    } as never);
+    cluster.put(MachineConfigurations, aMachineConfiguration(inForce));
     const caches = {
       machineOSConfigs: new SteppedInformer(cluster, MachineOSConfigs),
       builds: new SteppedInformer(cluster, MachineOSBuilds),

@@ -61,7 +61,7 @@ function built(
   return {
     ...build,
     spec: { ...build.spec, baseImage },
-    status: { ...build.status, baseRecord: { chainID: CHAIN, image: record } as never },
+    status: { ...build.status, baseRecord: { chainID: CHAIN, image: record } },
   };
 }
 
@@ -133,13 +133,7 @@ test.each<[string, string, readonly MachineOSBuild[], PoolLookups | undefined, r
     [],
   ],
   ['a build that failed', PINNED, [built(PINNED, RECORD, { conditions: [] })], undefined, []],
-  [
-    "a container engine's image",
-    PINNED,
-    [built(PINNED, RECORD, { engineImage: RECORD as never })],
-    undefined,
-    [],
-  ],
+  ["a container engine's image", PINNED, [built(PINNED, RECORD, { engineImage: RECORD })], undefined, []],
   ['a record in another repository', PINNED, [built(PINNED, `r.test/elsewhere@${CHAIN}`)], undefined, []],
 ])('%s', (_what, baseImage, builds, lookups, records) => {
   const { after } = clusters('r.test', '/etc/x', baseImage);

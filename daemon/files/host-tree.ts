@@ -10,7 +10,7 @@ export interface TreeRoots {
   /** The host's root, or a staged deployment's root before a reboot. */
   readonly root: string;
   /** The root that has /var when `root` is a staged deployment: the host's. */
-  readonly varRoot?: string;
+  readonly varRoot?: string | undefined;
 }
 
 /** Where a path of a config lies, the links of its parents followed. */

@@ -1,6 +1,5 @@
 import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { present } from '../../api/present.ts';
 import { ignoreMissing, isThere } from '../files/tree-entry.ts';
 import type { RunOsCommand } from '../os/os-command.ts';
 import { selinuxType } from '../os/ostree/selinux-policy.ts';
@@ -22,7 +21,7 @@ export interface WrongLabel {
   /** Absolute, without links. */
   readonly name: string;
   /** Absent where there is none. */
-  readonly found?: string;
+  readonly found?: string | undefined;
   readonly wanted: string;
 }
 
@@ -105,7 +104,7 @@ function parseWouldRelabel(output: string): readonly WrongLabel[] {
   return [...lines].map(([, name = '', found = '', wanted = '']) => ({
     name,
     wanted,
-    ...present({ found: NO_LABEL.has(found) ? undefined : found }),
+    found: NO_LABEL.has(found) ? undefined : found,
   }));
 }
 

@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { present } from '../../api/present.ts';
 import type { OsBackend } from '../os/backend.ts';
 import { bootc } from '../os/bootc/bootc.ts';
 import { ComposefsBackend } from '../os/bootc-composefs/composefs-backend.ts';
@@ -31,7 +30,7 @@ interface SystemdNodeOptions {
   /** Where the node keeps its pull secret, as the host sees it. */
   readonly pullSecretFile: string;
   /** What keeps the host's operating system; found out unless given. */
-  readonly osBackend?: BackendName;
+  readonly osBackend?: BackendName | undefined;
 }
 
 /** @returns a machine with systemd, whatever keeps its operating system. */
@@ -52,10 +51,7 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
     relabel: selinuxLabels(root, run, commandPath),
     wrongLabels: selinuxComparison(root, run),
     backend: new DetectedBackend(async ({ packages }, signal) => {
-      const name = await detectBackend(
-        { root, run, ...present({ requested: osBackend }), forPackages: packages },
-        signal,
-      );
+      const name = await detectBackend({ root, run, requested: osBackend, forPackages: packages }, signal);
       await remount(path.join(root, 'sysroot'), signal);
       return backendOf(name, { ...options, run, commandPath, remount });
     }),

@@ -8,20 +8,20 @@ export interface NodeDeployment {
   /** What the OS tool calls it, for messages and for comparing two of them. */
   readonly id: string;
   /** The image it was made from; absent for one that no image made. */
-  readonly image?: DigestedPullspec;
+  readonly image?: DigestedPullspec | undefined;
   /** Labels of that image's config. */
   readonly labels: Readonly<Record<string, string>>;
   /** The directory, as the daemon sees it, in which its /usr and /etc lie. */
   readonly root: string;
   readonly kernelArguments: readonly string[];
   /** Those among them that Shale added beyond the image's own; absent where that was not noted. */
-  readonly addedKernelArguments?: readonly string[];
+  readonly addedKernelArguments?: readonly string[] | undefined;
   /** Why it isn't known which of them Shale added, where a note of that can't be read. */
-  readonly unreadableArgumentNotes?: string;
+  readonly unreadableArgumentNotes?: string | undefined;
   /**
    * The tool says that the running kernel can go on under it: the same kernel, initramfs, arguments and SELinux policy.
    */
-  readonly canSoftReboot?: true;
+  readonly canSoftReboot?: true | undefined;
 }
 
 /** An image on the disk, as it would be deployed. */
@@ -30,9 +30,9 @@ export type FetchedImage = Pick<NodeDeployment, 'labels' | 'kernelArguments' | '
 export interface OsStatus {
   readonly booted: NodeDeployment;
   /** What the next boot takes, when that is not the booted one. */
-  readonly staged?: NodeDeployment;
+  readonly staged?: NodeDeployment | undefined;
   /** What a rollback would take. */
-  readonly rollback?: NodeDeployment;
+  readonly rollback?: NodeDeployment | undefined;
 }
 
 /** Packages that the host itself puts on top of an image, or takes away from it. */
@@ -62,9 +62,9 @@ export interface StageOptions {
    * Called with the labels of the image before a layer is fetched or a deployment is made. What it throws ends the
    * staging.
    */
-  readonly accept?: (labels: Readonly<Record<string, string>>) => void;
+  readonly accept?: ((labels: Readonly<Record<string, string>>) => void) | undefined;
   /** Bytes fetched so far and in all. */
-  readonly onProgress?: (bytesDone: number, bytesTotal: number) => void;
+  readonly onProgress?: ((bytesDone: number, bytesTotal: number) => void) | undefined;
   /** Ends a fetch as a failure does: its own changes are undone, and what was fetched is kept. */
   readonly interrupt?: AbortSignal;
   readonly signal: AbortSignal;

@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { isThere } from '../files/tree-entry.ts';
 import {
@@ -30,7 +29,7 @@ interface HostTools {
   /** Runs commands on the host. */
   readonly run: RunOsCommand;
   /** By the admin's word; found out where there is none. */
-  readonly requested?: BackendName;
+  readonly requested?: BackendName | undefined;
   /** Whether it has to install packages, if the host has one that can. */
   readonly forPackages?: boolean;
 }
@@ -62,13 +61,13 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
   const isOfImage = host.status.type === 'bootcHost';
   const composefs = host.status.booted?.composefs ?? undefined;
   if (composefs === undefined) {
-    return { ...tools, bootc: { isOfImage, ...present({ obstacle: bootcObstacle(host) }) } };
+    return { ...tools, bootc: { isOfImage, obstacle: bootcObstacle(host) } };
   }
   const obstacle =
     composefsObstacle(composefs) ??
     (await setupRootObstacle(root)) ??
     (await otherEtc(root, composefs.verity ?? ''));
-  return { ...tools, bootc: { isOfImage, isComposefs: true, ...present({ obstacle }) } };
+  return { ...tools, bootc: { isOfImage, isComposefs: true, obstacle } };
 }
 
 /** `bootc status`, asked again where entries of an earlier boot may have kept it from answering. */
@@ -100,7 +99,7 @@ export interface FoundTools {
   /** Present where bootc is installed. */
   readonly bootc?: {
     /** Why it can't manage this host; absent where it can. */
-    readonly obstacle?: string;
+    readonly obstacle?: string | undefined;
     /** Whether the booted deployment is of an image. */
     readonly isOfImage: boolean;
     /** It keeps deployments in composefs and not in ostree. Absent where it doesn't. */
@@ -126,7 +125,7 @@ export function chooseBackend(
   {
     requested,
     forPackages = false,
-  }: { readonly requested?: BackendName; readonly forPackages?: boolean } = {},
+  }: { readonly requested?: BackendName | undefined; readonly forPackages?: boolean } = {},
 ): BackendChoice {
   const { bootc, hasRpmOstree, hasOstree } = tools;
   if (bootc?.isComposefs === true) return chooseComposefs(bootc.obstacle, requested);

@@ -1,8 +1,10 @@
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { Leases } from '../../api/kubernetes.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { ApiError } from '../../cluster/api-client.ts';
+import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { LEASE_HOLDER, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
 import { startLive } from './apply-live.ts';
@@ -187,7 +189,11 @@ describe('work that needs no grant', () => {
     ],
   ])('asks who holds the node: %s', async (_name, spec, expected) => {
     const { context } = await stepUnderTest();
-    const client = { ...context.client, find: async () => ({ spec }) as never };
+    const { nodeName, leaseNamespace: namespace } = context.settings;
+    const cluster = new MemoryCluster();
+    const metadata = { name: `node-${nodeName}`, namespace };
+    cluster.put(Leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec });
+    const client = cluster.client();
     expect(await otherHolder({ ...context, client }, LEASE_HOLDER, now)).toBe(expected);
   });
 });

@@ -9,6 +9,7 @@ import {
   REGISTRY_CAS_CONFIG_MAP,
 } from '../../api/names.ts';
 import { pullSecretVersion, registryCAsDigest } from '../../api/node-certificates.ts';
+import { parseDigestedPullspec } from '../../api/references.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import {
   LEASE_HOLDER,
@@ -252,7 +253,7 @@ describe('a path that a config has', () => {
         ]).rendered,
       ),
     );
-    const image = `r.io/os@sha256:${'1'.repeat(64)}` as never;
+    const image = parseDigestedPullspec(`r.io/os@sha256:${'1'.repeat(64)}`);
     await applyCertificate(context, registryCAs, {
       ...inForce,
       current: { version: 1, mode: 'Layered', config: 'rendered-1', image },

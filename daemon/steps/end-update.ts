@@ -142,28 +142,34 @@ export async function endWith(context: StepContext, record: UpdateRecord): Promi
 }
 
 export function updateRecordOf(
-  { plan, bootID, startedAt, withoutGrant, firstBoot }: JournalEntry,
-  observation: Observation,
+  entry: JournalEntry,
+  { bootID: bootIDAfter, lastUpdate }: Pick<Observation, 'bootID' | 'lastUpdate'>,
   result: UpdateRecord['result'],
   failure?: { readonly why: string; readonly reason: FailureReason },
 ): UpdateRecord {
-  const { config, image, actions, causes, source, liveFailure } = plan;
+  const { bootID: bootIDBefore, startedAt } = entry;
   return {
-    config,
-    ...present({ image }),
-    actions,
-    causes,
-    source,
+    ...plannedOf(entry),
     startedAt,
     finishedAt: new Date().toISOString(),
-    ...rebootBetween(bootID, observation.bootID),
-    ...present({ withoutGrant, firstBoot }),
-    bootIDBefore: bootID,
-    bootIDAfter: observation.bootID,
+    ...rebootBetween(bootIDBefore, bootIDAfter),
+    bootIDBefore,
+    bootIDAfter,
     result,
-    ...present({ reason: failure?.reason, message: failure?.why, liveFailure }),
-    ...earlierThan(actions, observation.lastUpdate),
+    ...present({ reason: failure?.reason, message: failure?.why }),
+    ...earlierThan(entry.plan.actions, lastUpdate),
   };
+}
+
+/** What an update was to bring, and how it was to. */
+type Planned = Pick<
+  UpdateRecord,
+  'config' | 'image' | 'actions' | 'causes' | 'source' | 'withoutGrant' | 'firstBoot' | 'liveFailure'
+>;
+
+function plannedOf({ plan, withoutGrant, firstBoot }: JournalEntry): Planned {
+  const { config, image, actions, causes, source, liveFailure } = plan;
+  return { config, actions, causes, source, ...present({ image, withoutGrant, firstBoot, liveFailure }) };
 }
 
 /**

@@ -27,7 +27,7 @@ export interface HealthLimits {
    * ms from boot within which a daemon has to be there, or the host rolls back by itself; 0: it never does. Absent:
    * `daemonLimitMs` says.
    */
-  readonly daemonMs?: number;
+  readonly daemonMs?: number | undefined;
 }
 
 /** For the kubelet to start the daemon once it is Ready, its image to be pulled again perhaps. */

@@ -1,5 +1,4 @@
 import { errorMessage } from '../../api/error-message.ts';
-import { present } from '../../api/present.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { untouchedManagedPaths } from '../content/live/managed-etc.ts';
@@ -59,7 +58,7 @@ export async function makeNextBoot(
     return;
   }
   const to = await carriedBy(staged.root);
-  if (to !== undefined) await bringInto(work, staged.root, { from, to, ...present({ scope }) });
+  if (to !== undefined) await bringInto(work, staged.root, { from, to, scope });
   await removePasswords(work, staged);
 }
 

@@ -21,18 +21,22 @@ import { readLeftOut } from '../records/left-out.ts';
 import { comparedHost } from './disk-work.ts';
 import type { DeploymentChange } from './update.ts';
 
-/** What preparing a target needs to know. */
-export interface Preparation {
-  readonly client: ApiClient;
-  /** Of Shale's objects. */
-  readonly namespace: string;
-  readonly ports: PreparedPorts;
+/** The node that a target is prepared for. */
+export interface PreparedNode {
   readonly spec: MachineConfigNodeSpec;
   readonly current: Current | undefined;
   /** What the kernel was started with; undefined where that isn't known. */
   readonly runningArguments: readonly string[] | undefined;
   /** An update that left the running system between two states: only a reboot is a way out. */
   readonly stuck: JournalEntry | undefined;
+}
+
+/** What preparing a target needs to know. */
+export interface Preparation extends PreparedNode {
+  readonly client: ApiClient;
+  /** Of Shale's objects. */
+  readonly namespace: string;
+  readonly ports: PreparedPorts;
   /** Has the host's own tools take only images that these keys signed; none: any. Called before anything is staged. */
   readonly policeImages: (images: readonly VerifiedImage[]) => Promise<void>;
   readonly onProgress: (bytesDone: number, bytesTotal: number) => void;

@@ -2,6 +2,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { PREPARE_REFUSED } from '../../api/machine-config-node.ts';
 import { imageLabels } from '../../api/names.ts';
 import type { Span, Tracer } from '../../cluster/tracing/span.ts';
+import { journal, prepared } from '../../test/fixtures/daemon-observation.ts';
+import { aMachineConfigNode, condition } from '../../test/fixtures/objects.ts';
 import { deployment, imageOf, observation, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { OsBackend, StageOptions } from '../os/backend.ts';
 import { PrepareRefused } from '../records/current.ts';
@@ -12,6 +14,7 @@ import type { StepContext } from './step-context.ts';
 const image = imageOf('2');
 const target = { mode: 'Layered', config: 'rendered-2', image } as const;
 const step = { kind: 'prepare', target, stuck: undefined } as const;
+const unprepared = condition('UpdatePrepared', 'False');
 const { spec } = observation();
 const toImage = observation({
   spec: { ...spec, configImage: { desiredImage: image }, imageSigningKeys: 'Disabled' },
@@ -56,7 +59,7 @@ describe('preparing a target', () => {
 
   test('that fails has prepared nothing, and is traced as failed', async () => {
     const { context, events, spans } = await staging(() => Promise.reject(new TypeError('no such image')));
-    context.memory.prepared = { plan: {} } as never;
+    context.memory.prepared = prepared('rendered-1', '1', []);
     await expect(prepareTarget(context, step, toImage)).rejects.toThrow('no such image');
     expect(context.memory.prepared).toBeUndefined();
     expect(events).toEqual([]);
@@ -76,7 +79,7 @@ describe('preparing a target', () => {
 
   test.each([
     ['unstages what an earlier target has left', undefined, 1],
-    ['leaves the next boot of an update under way as it was granted', { plan: { config: 'rendered-1' } }, 0],
+    ['leaves the next boot of an update under way as it was granted', journal('rebooting'), 0],
   ])('%s', async (_name, stuck, times) => {
     const { context } = await staging();
     let unstaged = 0;
@@ -88,7 +91,7 @@ describe('preparing a target', () => {
       status: async () => left,
       unstage: async () => void unstaged++,
     });
-    await prepareTarget(context, { ...step, stuck: stuck as never }, toImage);
+    await prepareTarget(context, { ...step, stuck: stuck }, toImage);
     expect(unstaged).toBe(times);
   });
 
@@ -172,21 +175,21 @@ describe('preparing a target', () => {
     ],
     [
       'that failed is reported again',
-      { conditions: [{ type: 'UpdatePrepared', status: 'False', reason: 'PrepareFailed' }] },
+      { conditions: [{ ...unprepared, reason: 'PrepareFailed' }] },
       [{ kind: 'preparing' }],
     ],
   ])('again %s', async (_name, more, reported) => {
     const { context, phases } = await staging();
     const object = {
-      ...context.channel.object,
+      ...aMachineConfigNode('worker-1'),
       spec: toImage.spec,
       status: {
         configVersion: { current: '', desired: 'rendered-2' },
         configImage: { desiredImage: image },
-        conditions: [{ type: 'UpdatePrepared', status: 'False', reason: PREPARE_REFUSED }],
+        conditions: [{ ...unprepared, reason: PREPARE_REFUSED }],
         ...more,
       },
-    } as never;
+    };
     await prepareTarget({ ...context, channel: { ...context.channel, object } }, step, toImage);
     expect(phases).toEqual(reported);
   });

@@ -4,7 +4,7 @@ import { NodeHeld, whileFree } from '../host/while-free.ts';
 import { PrepareRefused } from '../records/current.ts';
 import { policeImages } from './image-policy.ts';
 import { settleNextBoot } from './next-boot.ts';
-import type { Preparation } from './preparation.ts';
+import type { Preparation, PreparedNode } from './preparation.ts';
 import { prepareLayered } from './prepare-layered.ts';
 import { prepareStandard } from './prepare-standard.ts';
 import { stageSpan } from './spans.ts';
@@ -32,6 +32,8 @@ export async function prepareTarget(
   // Tried again in case the host has changed; until that helps, the refusal stays where the admin reads it.
   if (!isRefused(context.channel.object)) await publish(context, observation, { kind: 'preparing' });
   const progress = progressReporter(context, observation);
+  const { spec, current, kernelArguments } = observation;
+  const node: PreparedNode = { spec, current, runningArguments: kernelArguments.running, stuck };
   const startedAt = Date.now();
   try {
     refuseIrreconcilable(observation);
@@ -42,10 +44,7 @@ export async function prepareTarget(
         client,
         namespace: context.settings.namespace,
         ports,
-        spec: observation.spec,
-        current: observation.current,
-        runningArguments: observation.kernelArguments.running,
-        stuck,
+        ...node,
         policeImages: (images) => policeImages(context, observation, images),
         onProgress: progress.onProgress,
         held,

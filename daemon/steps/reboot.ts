@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { present } from '../../api/present.ts';
 import { ForeignChangeError } from '../content/write/write-config.ts';
 import { rebootWords } from '../reboot/reboot-words.ts';
 import { rebootSoftly } from '../reboot/request.ts';
@@ -72,7 +71,8 @@ async function recordDeployed(
   if (next.mode !== 'Standard' || hasRebooted) return current;
   const deployed = asDeployed(current, {
     kernelArguments: entry,
-    ...present({ addedKernelArguments: added, unreadableArgumentNotes: unreadable }),
+    addedKernelArguments: added,
+    unreadableArgumentNotes: unreadable,
   });
   if (deployed !== undefined && deployed !== current) await writeCurrent(ports.host.root, deployed);
   return deployed;

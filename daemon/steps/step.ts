@@ -14,30 +14,43 @@ import type { Current } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import type { PreparedUpdate, Target, Update } from './update.ts';
 
-/** Everything that the next step depends on. */
-export interface DaemonObservation {
-  readonly spec: MachineConfigNodeSpec;
-  /** Absent on a node that Shale has never configured. */
-  readonly current: Current | undefined;
-  /** The update that is under way, if one is. */
-  readonly journal: JournalEntry | undefined;
-  /** The image that the node booted; absent where no image is known. */
+/** What the node booted, and what it boots next. */
+export interface ObservedBoot {
+  readonly bootID: string;
+  /** The image that the node booted; undefined where no image is known. */
   readonly bootedImage: string | undefined;
   /** What the OS tool calls the deployment that the node booted. */
   readonly bootedDeployment: string;
-  readonly bootID: string;
+  /** What the OS tool calls the deployment that boots next, where that is another one. */
+  readonly nextDeployment: string | undefined;
+  /** The target that is the next boot and waits for a reboot by somebody else. */
+  readonly armed: ArmedBoot | undefined;
   /** What the boot watchdog of the host has done. */
   readonly watchdog: WatchdogMark | undefined;
-  /** What the OS tool calls the deployment that boots next, where that is another one. */
-  readonly nextDeployment?: string;
-  /** The target that is the next boot and waits for a reboot by somebody else. */
-  readonly armed?: ArmedBoot;
-  /** What was worked out for a target: to be used only for that one. */
-  readonly prepared: PreparedUpdate | undefined;
+}
+
+/** What the daemon's records on the disk have. */
+export interface ObservedRecords {
+  /** Undefined on a node that Shale has never configured. */
+  readonly current: Current | undefined;
+  /** The update that is under way, if one is. */
+  readonly journal: JournalEntry | undefined;
   /** Versions of the certificates that are on the disk. */
   readonly certificates: CertificateVersions;
-  /** What could not be applied of them. */
-  readonly withheld: WithheldCertificates;
+  /** The last update to this target failed, and why; the node waits for another target, or for a request to retry. */
+  readonly failed:
+    | {
+        readonly config: string;
+        readonly image: string | undefined;
+        readonly why: string;
+        readonly reason: FailureReason;
+      }
+    | undefined;
+}
+
+/** What the operator and admins request of the node. */
+export interface ObservedRequests {
+  readonly spec: MachineConfigNodeSpec;
   /** What an admin requests, and no daemon has carried out yet. */
   readonly repair: RepairRequest | undefined;
   /** What an admin requests about `failed`: the node takes the target again. */
@@ -46,15 +59,14 @@ export interface DaemonObservation {
   readonly rebootRequested: string | undefined;
   /** A maintenance requests that the machine is powered off. */
   readonly powerOff: PowerOffRequest | undefined;
-  /** The last update to this target failed, and why; the node waits for another target, or for a request to retry. */
-  readonly failed:
-    | {
-        readonly config: string;
-        readonly image?: string;
-        readonly why: string;
-        readonly reason: FailureReason;
-      }
-    | undefined;
+}
+
+/** Everything that the next step depends on. */
+export interface DaemonObservation extends ObservedBoot, ObservedRecords, ObservedRequests {
+  /** What was worked out for a target: to be used only for that one. */
+  readonly prepared: PreparedUpdate | undefined;
+  /** What could not be applied of the certificates. */
+  readonly withheld: WithheldCertificates;
 }
 
 export type Level = 'Live' | 'Disrupt';
@@ -106,7 +118,7 @@ export type Step =
    * Somebody else holds the node: what is not granted changes nothing, and its next boot stays as it is. `armed`:
    * the target that this is.
    */
-  | { readonly kind: 'leaveAlone'; readonly why: string; readonly armed?: ArmedBoot }
+  | { readonly kind: 'leaveAlone'; readonly why: string; readonly armed?: ArmedBoot | undefined }
   | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason }
   /** The node runs its target and was not healthy, with nothing to roll back to: it may be by now. */
   | { readonly kind: 'recheck'; readonly why: string }
@@ -114,7 +126,7 @@ export type Step =
 
 export interface Observation extends DaemonObservation {
   /** Of the MachineConfigNode that `spec` is from. */
-  readonly generation?: number;
+  readonly generation: number | undefined;
   readonly lastUpdate: UpdateRecord | undefined;
   readonly lastRepair: RepairRecord | undefined;
   readonly osBackend: OsTool;

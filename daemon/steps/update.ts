@@ -1,5 +1,4 @@
 import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
-import { present } from '../../api/present.ts';
 import {
   type DigestedPullspec,
   DigestedPullspecSchema,
@@ -16,7 +15,7 @@ import { type Current, packagesOf } from '../records/current.ts';
 export type Target =
   | { readonly mode: 'Layered'; readonly config: string; readonly image: DigestedPullspec }
   /** `osImage` absent: the OS image is left as it is, or, coming from a layered image, is that image's base. */
-  | { readonly mode: 'Standard'; readonly config: string; readonly osImage?: string };
+  | { readonly mode: 'Standard'; readonly config: string; readonly osImage?: string | undefined };
 
 /** @returns the target that a MachineConfigNode's spec names. */
 export function targetOf(spec: MachineConfigNodeSpec): Target {
@@ -25,7 +24,7 @@ export function targetOf(spec: MachineConfigNodeSpec): Target {
     // The API server has checked the form by the CRD's pattern.
     return { mode: 'Layered', config, image: spec.configImage.desiredImage as DigestedPullspec };
   }
-  return { mode: 'Standard', config, ...present({ osImage: spec.osImage }) };
+  return { mode: 'Standard', config, osImage: spec.osImage };
 }
 
 /**
@@ -44,7 +43,10 @@ function argumentsOf({ rendered }: Extract<Current, { mode: 'Standard' }>): read
 }
 
 /** @returns whether a plan or a grant is for this target and no other. */
-export function isFor(given: Pick<Grant | UpdatePlan, 'config' | 'image'>, target: Target): boolean {
+export function isFor(
+  given: { readonly config: string; readonly image?: string | undefined },
+  target: Target,
+): boolean {
   return given.config === target.config && given.image === imageOfTarget(target);
 }
 

@@ -24,7 +24,7 @@ export interface RegistryAccess {
    */
   readonly insecure?: ReadonlySet<string>;
   /** ms; a registry that says nothing for so long is not at work any more. One minute where it is not given. */
-  readonly silenceMs?: number;
+  readonly silenceMs?: number | undefined;
   /** How to wait between two attempts. By a timer where it is not given. */
   readonly pause?: Pause;
   /** Told of each request that was answered, for metrics and benchmarks. */

@@ -67,7 +67,9 @@ test('it is said before a build is tried, with the MachineConfig', () => {
   const problem = expect.stringMatching(/^\/etc\/\.wh\.ssh\/x: .* whiteout .* \(MachineConfig 50-ssh\)$/);
   expect(plan.image?.problems).toEqual([problem]);
   expect(isHindered(plan)).toBe(true);
-  const rendering = renderOffline(after, after.pools[0] ?? (pool as never));
+  const [rendered] = after.pools;
+  if (rendered === undefined) throw new Error('there is no pool');
+  const rendering = renderOffline(after, rendered);
   if (!rendering.ok) throw new Error(rendering.problems.join());
   expect(imageProblems(layered().spec, rendering.rendered, rendering.configs)).toEqual([problem]);
 });

@@ -238,7 +238,7 @@ test.each<[string, string, object | undefined, string[]]>([
   });
   const annotations = { 'machineconfiguration.openshift.io/pre-built-image': image };
   const cluster = offlineCluster([
-    { ...given, metadata: { ...given.metadata, annotations }, status },
+    Object.assign(given, { metadata: { ...given.metadata, annotations }, status }),
   ]);
   expect(problemsOf(cluster)).toEqual(problems);
   expect(warningsOf(cluster)).toEqual([]);

@@ -31,21 +31,21 @@ function mirrors(source: string): ImageDigestMirrorSet {
   } as ImageDigestMirrorSet;
 }
 
-const effectOf = (object: MirrorObject & { kind: string }, causes = [cause], target = to) =>
+const effectOf = (object: MirrorObject, causes = [cause], target = to) =>
   mirrorEffect(object, from, target, { causes });
 
 describe('the effect of a mirror object', () => {
   it('is that of registries.conf where one of its rules changes', () => {
     const { actions, rule } = cause;
-    expect(effectOf(mirrors('r.example.com/a') as never)).toEqual({ config: 'rendered-2', actions, rule });
+    expect(effectOf(mirrors('r.example.com/a'))).toEqual({ config: 'rendered-2', actions, rule });
   });
 
   it.each<[string, Parameters<typeof effectOf>]>([
-    ['has rules for other sources', [mirrors('r.example.com/b') as never]],
-    ['is of another kind', [{ ...mirrors('r.example.com/a'), kind: 'ImageTagMirrorSet' } as never]],
-    ['has no rules', [{ ...mirrors('x'), spec: {} } as never]],
-    ['does not change', [mirrors('r.example.com/a') as never, [cause], from]],
-    ['has a part in nothing that nodes do', [mirrors('r.example.com/a') as never, []]],
+    ['has rules for other sources', [mirrors('r.example.com/b')]],
+    ['is of another kind', [{ ...mirrors('r.example.com/a'), kind: 'ImageTagMirrorSet' }]],
+    ['has no rules', [{ ...mirrors('x'), spec: {} }]],
+    ['does not change', [mirrors('r.example.com/a'), [cause], from]],
+    ['has a part in nothing that nodes do', [mirrors('r.example.com/a'), []]],
   ])('is none where it %s', (_what, given) => {
     expect(effectOf(...given)).toBeUndefined();
   });

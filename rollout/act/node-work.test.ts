@@ -4,7 +4,7 @@ import { type Lease, Leases, type Node, Nodes, type Pod, Pods } from '../../api/
 import { type Grant, type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import { ApiError } from '../../cluster/api-client.ts';
-import type { Span } from '../../cluster/tracing/span.ts';
+import { noTracer, type Span } from '../../cluster/tracing/span.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import { aMachineConfigNode, aNode, condition, image, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
@@ -52,7 +52,7 @@ function newWork(): NodeWork {
       },
     },
     leases: operator.leases,
-    machines: { isDeleting: async () => isDeleting } as never,
+    machines: { isDeleting: async () => isDeleting },
     events: {
       normal: (object, reason, message) =>
         void events().push(['Normal', object.metadata.name, reason, message]),
@@ -61,8 +61,8 @@ function newWork(): NodeWork {
     },
     log: pino({ level: 'silent' }),
     options,
-    metrics: { observeDrain: (seconds: number) => void drains.push(seconds) } as never,
-    tracer: { record: (span: Span) => void spans.push(span) } as never,
+    metrics: { observeDrain: (seconds: number) => void drains.push(seconds) },
+    tracer: { ...noTracer, record: (span: Span) => void spans.push(span) },
     caches: operator.caches,
     now: () => now,
   });

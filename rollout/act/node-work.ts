@@ -42,12 +42,12 @@ const IN_HAND_RETRY = 100;
 export interface NodeWorkParts {
   readonly client: ApiClient;
   readonly leases: NodeLeases;
-  readonly machines: MachineLookup;
+  readonly machines: Pick<MachineLookup, 'isDeleting'>;
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
   /** Absent in an operator without metrics. */
-  readonly metrics: RolloutMetrics | undefined;
+  readonly metrics: Pick<RolloutMetrics, 'observeDrain'> | undefined;
   readonly tracer: Tracer;
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
   /** ms since the epoch. */

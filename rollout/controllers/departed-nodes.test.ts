@@ -2,6 +2,7 @@ import { beforeEach, expect, it } from 'vitest';
 import { Leases, type Node, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
+import type { KubernetesObject } from '../../api/object.ts';
 import { STARTUP_TAINTS } from '../../api/startup-taint.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
@@ -78,7 +79,7 @@ it('a node that somebody maintains loses grant and lease, and its cordon once th
     ...maintenance,
     metadata: { name: 'm' },
     spec: { nodeName: 'a' },
-  } as never);
+  });
   expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'requeue', afterMs: 30_000 });
   expect([grant(), holder(), cluster.get(Nodes, 'a')?.spec?.unschedulable]).toEqual([undefined, '', true]);
   operator.catchUp();
@@ -144,7 +145,7 @@ it.each([['its Node', Nodes] as const, ['its MachineConfigNode', MachineConfigNo
   'the lease of a node without %s is released',
   async (_what, kind) => {
     putBusyNode();
-    cluster.remove<never>(kind as never, 'a');
+    cluster.remove<KubernetesObject>(kind, 'a');
     operator.catchUp();
     expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'done' });
     expect(holder()).toBe('');

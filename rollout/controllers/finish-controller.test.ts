@@ -91,7 +91,7 @@ describe('is left to the pass over its pool', () => {
       () =>
         putNode(
           { ...UPDATED, bootID: 'after' },
-          { status: { conditions: [ready], nodeInfo: { bootID: 'before' } as never } },
+          { status: { conditions: [ready], nodeInfo: { bootID: 'before' } } },
         ),
     ],
     ['one that is in no pool', () => putNode(UPDATED, { labels: {} })],
@@ -124,7 +124,7 @@ describe('is left to the pass over its pool', () => {
           ...maintenance,
           metadata: { name: 'm' },
           spec: { nodeName: 'a' },
-        } as never);
+        });
       },
     ],
     [

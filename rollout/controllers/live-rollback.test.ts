@@ -6,14 +6,15 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { annotations } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
-import { effectivePolicies } from '../../disruption/effective-policies.ts';
+import { parseDigestedPullspec } from '../../api/references.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import {
   aBuild,
+  aMachineConfiguration,
   aMachineOSConfig,
   aNode,
   aPool,
@@ -57,21 +58,10 @@ beforeEach(async () => {
   clock = START;
   operator = steppedOperator(cluster, () => clock);
   for (const name of [ONE, TWO]) cluster.put(MachineConfigs, configOf(name));
-  cluster.put(MachineConfigurations, {
-    apiVersion: 'operator.openshift.io/v1',
-    kind: 'MachineConfiguration',
-    metadata: { name: MACHINE_CONFIGURATION },
-    spec: {},
-    status: {
-      policyDigest: POLICY,
-      nodeDisruptionPolicyStatus: {
-        clusterPolicies: effectivePolicies(
-          { files: [{ path: '/etc/motd', actions: [{ type: 'None' }] }] },
-          { containerRuntimeUnit: 'crio.service' },
-        ),
-      },
-    },
-  } as never);
+  cluster.put(
+    MachineConfigurations,
+    aMachineConfiguration(POLICY, { files: [{ path: '/etc/motd', actions: [{ type: 'None' }] }] }),
+  );
   cluster.put(MachineOSConfigs, aMachineOSConfig('worker', 'one'));
   cluster.put(Nodes, aNode('a', { metadata: { name: 'a', uid: 'uid-a', labels: { [WORKER]: '' } } }));
   cluster.put(MachineOSBuilds, built('one', ONE, '1', '2026-01-01T00:00:00Z'));
@@ -186,7 +176,7 @@ describe('a rollback to an image whose label does not list what nodes run', () =
   test.each<[string, Partial<NonNullable<MachineOSBuild['status']>>, RegExp]>([
     [
       'in another repository',
-      { digestedImagePushSpec: `evil.test/os@sha256:${'e'.repeat(64)}` as never },
+      { digestedImagePushSpec: parseDigestedPullspec(`evil.test/os@sha256:${'e'.repeat(64)}`) },
       /again is refused: its image is in repository evil\.test\/os; expected registry\.test:5000\/os/,
     ],
     ['on another base image', { baseImage: 'evil' }, /the content of MachineOSBuild again, .* is another/],

@@ -196,9 +196,11 @@ describe('policies of pools', () => {
   it('stay in force while spec is invalid', () => {
     const good = policyStatus(configuration({ spec }), { ...settings, pools }, NOW);
     const broken = {
-      shale: { nodeDisruptionPolicies: [{ ...edge, files: [{ ...files[0], path: '/**' }] }] },
+      shale: {
+        nodeDisruptionPolicies: [{ ...edge, files: files.map((file) => ({ ...file, path: '/**' })) }],
+      },
     };
-    const bad = configuration({ spec: broken as never, status: good });
+    const bad = configuration({ spec: broken, status: good });
     const status = policyStatus(bad, { ...settings, pools }, NOW);
     expect(status.poolPolicies).toEqual(good.poolPolicies);
     expect(status.summary).toEqual(good.summary);

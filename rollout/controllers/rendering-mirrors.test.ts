@@ -41,7 +41,7 @@ describe('mirrors', () => {
       MachineConfigPools,
       aPool('infra', {
         machineConfigSelector: { matchExpressions: [{ key: ROLE, operator: 'Exists' }] },
-      } as never),
+      }),
     );
     world.putMirrors('mirror-1.example.com/a');
     const early = await world.render('infra');

@@ -6,6 +6,7 @@ import { startLockService } from '../../test/fixtures/lock-service.ts';
 import { aMachineConfigNode, aNode, condition, DRAIN, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { decide, observed } from '../../test/fixtures/pool-decided.ts';
+import type { PoolTarget } from '../pools/pool-target.ts';
 import { fleetLockId } from './fleet-lock-id.ts';
 import { needsSlot } from './fleet-lock-need.ts';
 import { fleetLockServers } from './fleet-lock-server.ts';
@@ -70,7 +71,7 @@ describe('a pool whose reboots a lock service coordinates', () => {
     {
       node = staged('a', REBOOT),
       ...more
-    }: { readonly node?: ReturnType<typeof staged>; readonly target?: never } = {},
+    }: { readonly node?: ReturnType<typeof staged>; readonly target?: PoolTarget } = {},
   ) => {
     const asked: string[] = [];
     const fleetLock = (name: string) => {
@@ -120,12 +121,15 @@ describe('a pool whose reboots a lock service coordinates', () => {
   it('asks for a new node, too, and for a rollback', () => {
     const taints = [{ key: 'node.shale.dev/not-configured', effect: 'NoSchedule' }];
     expect(decided(full, { node: staged('a', REBOOT, { spec: { taints } }) }).steps).toEqual([]);
-    const target = {
-      ...{ kind: 'held', target: { config: 'rendered-worker-2' }, sameContent: new Set<string>() },
-      ...{ why: 'rolled back', ownTarget: { kind: 'standard', target: { config: 'rendered-worker-3' } } },
+    const target: PoolTarget = {
+      kind: 'held',
+      target: { config: 'rendered-worker-2' },
+      sameContent: new Set(),
+      why: 'rolled back',
+      ownTarget: { kind: 'standard', target: { config: 'rendered-worker-3' } },
     };
-    expect(decided(full, { target: target as never }).steps).toEqual([]);
-    expect(decided({ kind: 'clear' }, { target: target as never }).steps).toEqual(['take']);
+    expect(decided(full, { target: target }).steps).toEqual([]);
+    expect(decided({ kind: 'clear' }, { target: target }).steps).toEqual(['take']);
   });
 });
 

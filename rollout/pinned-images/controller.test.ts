@@ -20,10 +20,7 @@ function world() {
   const cluster = new MemoryCluster();
   const operator = steppedOperator(cluster, Date.now);
   cluster.put(MachineConfigNodes, aMachineConfigNode('a'));
-  cluster.put(
-    Nodes,
-    aNode('a', { status: { nodeInfo: { containerRuntimeVersion: 'cri-o://1.34.1' } } as never }),
-  );
+  cluster.put(Nodes, aNode('a', { status: { nodeInfo: { containerRuntimeVersion: 'cri-o://1.34.1' } } }));
   const pool = cluster.get(MachineConfigNodes, 'a')?.spec.pool.name ?? '';
   const putPool = (names: readonly string[]) => {
     const made = aPool(pool);

@@ -8,8 +8,11 @@ import { newRevisions } from './pool-record.ts';
 /** Where an image that was labelled again may come from. Others: pool-target.test.ts. */
 
 const made = aBuild('b', 'rendered-worker-1', { policyDigest: 'sha256:p', status: aSuccess('1') });
+/** Fields in place of those of an object; undefined: without that field. */
+type Changed<T> = { readonly [Field in keyof T]?: T[Field] | undefined };
+
 test.each<
-  [string, Partial<NonNullable<MachineOSBuild['status']>>, Partial<PoolRevision['spec']>, string | undefined]
+  [string, Changed<NonNullable<MachineOSBuild['status']>>, Changed<PoolRevision['spec']>, string | undefined]
 >([
   ['that is on the base of what is recorded', {}, {}, undefined],
   [
@@ -32,8 +35,8 @@ test.each<
   ],
   [
     'whose record names no base',
-    { baseImage: undefined as never },
-    { baseImage: undefined as never },
+    { baseImage: undefined },
+    { baseImage: undefined },
     'it is based on none, and the record of the pool has no image of rendered-worker-1 on that',
   ],
 ])('an image that was labelled again %s', (_what, status, spec, why) => {
@@ -46,6 +49,6 @@ test.each<
   const record = [
     { ...revision, metadata: { name: 'r' }, spec: { ...revision?.spec, ...spec } } as PoolRevision,
   ];
-  const again = { ...made, status: { ...made.status, ...status } };
+  const again = { ...made, status: { ...made.status, ...status } } as MachineOSBuild;
   expect(relabelRefusal(again, { machineOSConfig: aMachineOSConfig('worker'), record })).toBe(why);
 });

@@ -19,10 +19,7 @@ function halt(states: readonly NodeState[], settings: Partial<PoolSettings> = {}
   const pool = aPool('worker');
   const since = { ...condition('Updated', 'False'), lastTransitionTime: updatedSince };
   const status = { ...pool.status, conditions: updatedSince === '' ? [] : [since] };
-  return haltOf(
-    { pool: { status: status as never }, states, settled: 0, settings: someSettings(settings) },
-    NOW,
-  );
+  return haltOf({ pool: { status: status }, states, settled: 0, settings: someSettings(settings) }, NOW);
 }
 
 const stopped = (nodes: string, threshold: number, failures: string) =>

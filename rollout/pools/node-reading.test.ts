@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Node } from '../../api/kubernetes.ts';
-import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
+import type { MachineConfigNodeStatus, UpdateRecord } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import {
   aMachineConfigNode,
@@ -139,7 +139,7 @@ describe('the progress of a node', () => {
     configVersion: { current: CONFIG, desired: CONFIG },
     conditions: [condition('Updated')],
   };
-  const record = (result: 'Succeeded' | 'Failed', more: object = {}) => ({
+  const record = (result: UpdateRecord['result'], more: Partial<UpdateRecord> = {}): UpdateRecord => ({
     config: CONFIG,
     actions: [],
     causes: [],
@@ -179,10 +179,10 @@ describe('the progress of a node', () => {
   });
 
   it('that failed has the message, or else the reason', () => {
-    const failed = (message: string, lastUpdate?: object) =>
+    const failed = (message: string, lastUpdate?: UpdateRecord) =>
       progress({
         conditions: [condition('NodeDegraded', 'True', message)],
-        ...(lastUpdate && { lastUpdate: lastUpdate as never }),
+        ...(lastUpdate && { lastUpdate: lastUpdate }),
       });
     const since = Date.parse(LONG_AGO);
     expect(failed('no space')).toEqual({ kind: 'degraded', why: 'no space', since });

@@ -7,12 +7,12 @@ import type { OsTool } from '../../os/os-tool.ts';
 export interface BootedArguments {
   /** Of the booted deployment's bootloader entry, without `ostree=`. */
   readonly entry: readonly string[];
-  /** What the kernel was started with; absent where that isn't known. */
-  readonly running?: readonly string[];
-  /** Those of the entry that Shale added beyond the image's own; absent where nothing was noted of this deployment. */
-  readonly added?: readonly string[];
-  /** Why it isn't known what Shale added, as a clause; absent where nothing keeps that from being known. */
-  readonly unreadable?: string;
+  /** What the kernel was started with; undefined where that isn't known. */
+  readonly running?: readonly string[] | undefined;
+  /** Those of the entry that Shale added beyond the image's own; undefined where nothing was noted of this deployment. */
+  readonly added?: readonly string[] | undefined;
+  /** Why it isn't known what Shale added, as a clause; undefined where nothing keeps that from being known. */
+  readonly unreadable?: string | undefined;
 }
 
 /** A kernel argument that is not as a config wants it. */

@@ -1,5 +1,4 @@
 import { by } from '../../../api/order.ts';
-import { present } from '../../../api/present.ts';
 import type { NodeConfig } from '../../../machineconfig/node-config.ts';
 import { PathError } from '../../files/host-file-error.ts';
 import { HostTree, type TreeRoots } from '../../files/host-tree.ts';
@@ -26,7 +25,7 @@ export async function verifyConfig(
   } = {},
 ): Promise<readonly Drift[]> {
   const { varRoot, delivery, signal } = options;
-  const target: TreeRoots = { root, ...present({ varRoot }) };
+  const target: TreeRoots = { root, varRoot };
   const drifts: Drift[] = [];
   await using tree = new HostTree(target);
   for (const each of await locateContent(tree, await desiredTree(target, config, delivery))) {

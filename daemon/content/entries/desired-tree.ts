@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { present } from '../../../api/present.ts';
 import { layeredFiles } from '../../../machineconfig/layered-files.ts';
 import type { NodeConfig, Owner } from '../../../machineconfig/node-config.ts';
 import { placeInImage } from '../../../machineconfig/place-in-image.ts';
@@ -25,7 +24,7 @@ export interface Desired {
   /** The path that a hard link shares its inode with. */
   readonly hardLinkTo?: string;
   /** Why the owner is not known, as text: nothing can be as the config wants it (layered mode only). */
-  readonly unknownOwner?: string;
+  readonly unknownOwner?: string | undefined;
   /** How parents that are missing are made. */
   readonly parents: Attributes;
 }
@@ -70,20 +69,20 @@ export async function desiredTree(
     tree.set(directory.path, {
       entry: { kind: 'directory', mode: directory.mode, ...ids },
       parents: PARENTS,
-      ...present({ unknownOwner: unknown }),
+      unknownOwner: unknown,
     });
   }
   for (const file of config.files.values()) {
     const { unknown, ...ids } = owners(file);
     const desired = desiredFile(file.contents, { mode: file.mode, ...ids });
-    tree.set(file.path, { ...desired, ...present({ unknownOwner: unknown }) });
+    tree.set(file.path, { ...desired, unknownOwner: unknown });
   }
   if (delivery === 'Standard') await addWritten(tree, target, config, accounts);
   else await addCarried(tree, target, config);
   const links = [...config.links.values()];
   for (const link of links.filter(({ hard }) => !hard)) {
     const { unknown, ...ids } = owners(link);
-    tree.set(link.path, { ...desiredLink(link.target, ids), ...present({ unknownOwner: unknown }) });
+    tree.set(link.path, { ...desiredLink(link.target, ids), unknownOwner: unknown });
   }
   // Each is as the file that it shares, which may be a symbolic link.
   for (const link of links.filter(({ hard }) => hard)) {

@@ -1,4 +1,3 @@
-import { present } from '../../../api/present.ts';
 import { takeSteps, type WriteStep } from '../../files/write-step.ts';
 import type { Host } from '../../host/host.ts';
 import type { Relabel } from '../../host/selinux-labels.ts';
@@ -24,7 +23,7 @@ export interface LiveApply {
   /** Content of /etc that belongs to Shale although it is not on record, and so is no local edit. */
   readonly handedOver?: ManagedPaths;
   /** Called, and waited for, before each step is taken: the journal. */
-  readonly beforeStep?: (step: WriteStep) => Promise<void>;
+  readonly beforeStep?: ((step: WriteStep) => Promise<void>) | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -40,7 +39,7 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   const { host, relabel, signal, beforeStep } = apply;
   const managed = mergeManaged(apply.handedOver ?? new Map(), await readManagedPaths(host.root));
   const trees = { root: host.root, booted: apply.booted, staged: apply.staged, managed };
-  return carryOut(trees, await planLiveApply(trees, signal), { relabel, signal, ...present({ beforeStep }) });
+  return carryOut(trees, await planLiveApply(trees, signal), { relabel, signal, beforeStep });
 }
 
 /**

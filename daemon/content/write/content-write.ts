@@ -16,7 +16,7 @@ export interface ContentWrite {
   /** The image of `to` is booted: what is as `to` wants it came with the image (tmpfiles fragment of a first boot). */
   readonly isBooted?: boolean;
   /** Only what lies in /etc, or only what lies outside of /etc and /usr; absent: all of it. */
-  readonly scope?: 'etc' | 'state';
+  readonly scope?: 'etc' | 'state' | undefined;
 }
 
 /** Where a write is to come, and its records. */

@@ -189,7 +189,10 @@ async function labelAgain(
 }
 
 /** A write may have been to a staged deployment, and is undone by a daemon that looks at the running root. */
-function rootsOf({ root: running, varRoot = running }: WriteTarget, root: string): Required<TreeRoots> {
+function rootsOf(
+  { root: running, varRoot = running }: WriteTarget,
+  root: string,
+): { readonly root: string; readonly varRoot: string } {
   return { root, varRoot };
 }
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { nodePaths } from '../../../api/names.ts';
+import { parseDigestedPullspec } from '../../../api/references.ts';
 import { standard } from '../../../test/fixtures/step-context.ts';
 import { writeRecord } from '../../records/durable-json.ts';
 import { carryCertificates, handedOverTo, pathsOfConfigs } from './owned-paths.ts';
@@ -81,7 +82,7 @@ describe('a delivered file', () => {
 test('the paths of configs are those of what runs and of what is on its way', async () => {
   await carry(root, '/etc/image.conf');
   const next = standard('rendered-2', [{ path: '/etc/next.conf', content: 'x' }]);
-  const image = `r.io/os@sha256:${'1'.repeat(64)}` as never;
+  const image = parseDigestedPullspec(`r.io/os@sha256:${'1'.repeat(64)}`);
   const current = { version: 1, mode: 'Layered', config: 'rendered-1', image } as const;
   const both = await pathsOfConfigs(root, { current, journal: { next } });
   expect([...both]).toEqual(['/etc/image.conf', '/etc/next.conf']);

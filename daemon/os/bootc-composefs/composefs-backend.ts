@@ -1,6 +1,5 @@
 import path from 'node:path';
 import { nodePaths } from '../../../api/names.ts';
-import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { Relabel } from '../../host/selinux-labels.ts';
 import { PrepareRefused } from '../../records/current.ts';
@@ -28,7 +27,7 @@ import { COMPOSEFS_BOOT_SCRIPT } from './boot-arguments.ts';
 import { dropStagedEntries, durably, sync } from './boot-entries.ts';
 import { bringIntoComposefs } from './bring-image.ts';
 import type { ComposefsDeployment } from './composefs-host.ts';
-import { forgetStaged, holdBack, markDownloadOnly, release } from './hold-back.ts';
+import { forgetStaged, holdBack, markStaged, release } from './hold-back.ts';
 import { mergeNextEtc } from './merge-next-etc.ts';
 import { forgetNextRoot, prepareNextRoot } from './next-root.ts';
 import { type Arranged, type HostToObserve, ObservedHost } from './observed-host.ts';
@@ -85,10 +84,8 @@ export class ComposefsBackend implements OsBackend {
     const { booted, next, previous } = await this.#observed.host(signal);
     return {
       booted: await this.#observed.describeBooted(booted, signal),
-      ...present({
-        staged: next && (await this.#observed.describe(next, signal)),
-        rollback: previous && (await this.#observed.describe(previous, signal)),
-      }),
+      staged: next && (await this.#observed.describe(next, signal)),
+      rollback: previous && (await this.#observed.describe(previous, signal)),
     };
   }
 
@@ -234,7 +231,7 @@ export class ComposefsBackend implements OsBackend {
     const context = { ...this.#options, run: this.#bootc, stateDirectory: this.#state };
     try {
       await bringIntoComposefs(context, image, interruptible(options), () => holdBack(this.#options, signal));
-      await markDownloadOnly(this.#options.root, true);
+      await markStaged(this.#options.root, 'heldBack');
       return await this.#stagedOf(image, signal);
     } catch (error) {
       if (signal.aborted) throw error;
@@ -258,7 +255,7 @@ export class ComposefsBackend implements OsBackend {
     const why = await setupRootObstacle(staged.root);
     if (why === undefined) return staged;
     await holdBack(this.#options, signal);
-    await markDownloadOnly(this.#options.root, true);
+    await markStaged(this.#options.root, 'heldBack');
     throw new PrepareRefused(`${image}: ${why}`);
   }
 
@@ -283,7 +280,7 @@ export class ComposefsBackend implements OsBackend {
 
   async #finalize({ verity }: ComposefsDeployment, signal: AbortSignal): Promise<void> {
     const { root } = this.#options;
-    await markDownloadOnly(root, false);
+    await markStaged(root, 'toFinalize');
     await this.#bootc(['bootc', 'composefs-finalize-staged'], { timeoutMs: FINALIZE_TIMEOUT_MS, signal });
     const { written } = await this.#observed.host(signal);
     if (written?.verity !== verity) {

@@ -1,4 +1,3 @@
-import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { type BootcEntry, type BootcHost, deploymentImage } from '../bootc/status.ts';
 import { ToolStatusError } from '../image-tool/image-tool.ts';
@@ -7,11 +6,11 @@ import { ToolStatusError } from '../image-tool/image-tool.ts';
 export interface ComposefsDeployment {
   /** The fs-verity digest of its image, by which bootc names it: two images of the same content are one deployment. */
   readonly verity: string;
-  readonly image?: DigestedPullspec;
+  readonly image?: DigestedPullspec | undefined;
   /**
    * bootc says that the running kernel can go on under it: the same kernel, initramfs, arguments and SELinux policy.
    */
-  readonly canSoftReboot?: true;
+  readonly canSoftReboot?: true | undefined;
 }
 
 /** A host's deployments, distinguished by their part in booting. */
@@ -21,11 +20,11 @@ export interface ComposefsHost {
    * bootc finalizes it at shutdown, unless its note says otherwise: merges /etc, and makes it the bootloader's first
    * entry.
    */
-  readonly staged?: ComposefsDeployment & { readonly isDownloadOnly: boolean };
+  readonly staged?: (ComposefsDeployment & { readonly isDownloadOnly: boolean }) | undefined;
   /** The bootloader's first entry, where that is not the booted deployment: one that was finalized, or a rollback. */
-  readonly written?: ComposefsDeployment;
+  readonly written?: ComposefsDeployment | undefined;
   /** The bootloader's second entry, after the booted deployment. */
-  readonly previous?: ComposefsDeployment;
+  readonly previous?: ComposefsDeployment | undefined;
 }
 
 /**
@@ -44,17 +43,17 @@ export function arrangeHost({ status }: BootcHost): ComposefsHost {
   const rollback = deploymentOf(status.rollback);
   const stagedOnly =
     staged === undefined ? undefined : { ...staged, isDownloadOnly: status.staged?.downloadOnly === true };
-  if (!status.rollbackQueued) return { booted, ...present({ staged: stagedOnly, previous: rollback }) };
+  if (!status.rollbackQueued) return { booted, staged: stagedOnly, previous: rollback };
   // The first entry is none but the one that is not the booted deployment's.
-  if (rollback === undefined) return { booted, ...present({ written: staged }) };
-  return { booted, written: rollback, ...present({ staged: stagedOnly }) };
+  if (rollback === undefined) return { booted, written: staged };
+  return { booted, written: rollback, staged: stagedOnly };
 }
 
 function deploymentOf(entry: BootcEntry | null | undefined): ComposefsDeployment | undefined {
   const verity = entry?.composefs?.verity;
   if (entry === undefined || entry === null || verity === undefined || verity === null) return undefined;
   const canSoftReboot = entry.softRebootCapable ? (true as const) : undefined;
-  return { verity, ...present({ image: deploymentImage(entry), canSoftReboot }) };
+  return { verity, image: deploymentImage(entry), canSoftReboot };
 }
 
 /** How bootc boots a deployment (bootc, spec.rs: BootType and Bootloader). */

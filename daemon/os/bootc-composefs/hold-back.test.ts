@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { deadline } from '../../../test/fixtures/patience.ts';
-import { forgetStaged, holdBack, isHeldBack, markDownloadOnly, release } from './hold-back.ts';
+import { forgetStaged, holdBack, isHeldBack, markStaged, release } from './hold-back.ts';
 
 const NOTE = 'run/composefs/staged-deployment';
 
@@ -47,16 +47,16 @@ test('and released the same way, with its note', async () => {
 
 test('bootc’s note says what is held back, and keeps what else it has', async () => {
   const { root, note: read } = await host('{"depl_id":"a","finalization_locked":false,"other":1}');
-  await markDownloadOnly(root, true);
+  await markStaged(root, 'heldBack');
   expect(JSON.parse(await read())).toEqual({ depl_id: 'a', finalization_locked: true, other: 1 });
 });
 
 test('nothing is noted where nothing is staged, and another note is refused', async () => {
   const { root } = await host();
-  await markDownloadOnly(root, true);
+  await markStaged(root, 'heldBack');
   expect(existsSync(path.join(root, NOTE))).toBe(false);
   const other = await host('{"depl_id":"a"}');
-  await expect(markDownloadOnly(other.root, true)).rejects.toThrow(
+  await expect(markStaged(other.root, 'heldBack')).rejects.toThrow(
     '/run/composefs/staged-deployment: expected',
   );
 });

@@ -48,7 +48,7 @@ export async function holdBack({ root, run }: HeldHost, signal: AbortSignal): Pr
  * @throws OsCommandError, ToolStatusError
  */
 export async function release({ root, run }: HeldHost, signal: AbortSignal): Promise<void> {
-  await markDownloadOnly(root, false);
+  await markStaged(root, 'toFinalize');
   if (!(await isHeldBack({ root }))) return;
   await rm(path.join(root, SETTING));
   await reload(run, signal);
@@ -66,16 +66,17 @@ const Note = z.looseObject({ depl_id: z.string(), finalization_locked: z.boolean
  *
  * @param root the running root. @throws ToolStatusError when the note is not what bootc 1.16 writes.
  */
-export async function markDownloadOnly(root: string, isDownloadOnly: boolean): Promise<void> {
+export async function markStaged(root: string, as: 'heldBack' | 'toFinalize'): Promise<void> {
   const file = path.join(root, STAGED_NOTE);
   const text = await readFile(file, 'utf8').catch(ignoreMissing);
   if (text === undefined) return;
   const note = parseNote(text);
-  if (note.finalization_locked === isDownloadOnly) return;
+  const isLocked = as === 'heldBack';
+  if (note.finalization_locked === isLocked) return;
   const temporary = `${file}.shale`;
   const handle = await open(temporary, 'w', 0o644);
   try {
-    await handle.writeFile(JSON.stringify({ ...note, finalization_locked: isDownloadOnly }));
+    await handle.writeFile(JSON.stringify({ ...note, finalization_locked: isLocked }));
   } finally {
     await handle.close();
   }

@@ -1,4 +1,3 @@
-import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { NodeDeployment } from '../backend.ts';
 import { bootcStatus } from '../bootc/status.ts';
@@ -61,7 +60,7 @@ export class ObservedHost {
       labels: await this.#labelsOf(image),
       root: await this.#trees.booted(signal),
       kernelArguments: await bootedArguments(this.#options.root),
-      ...present({ image }),
+      image,
     };
   }
 
@@ -78,7 +77,8 @@ export class ObservedHost {
         bootedImage: await imageKernelArguments(this.#options.root, this.#architecture),
         image: await imageKernelArguments(root, this.#architecture),
       }),
-      ...present({ image, canSoftReboot }),
+      image,
+      canSoftReboot,
     };
   }
 

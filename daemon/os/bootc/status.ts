@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { noPackages } from '../../../machineconfig/os-packages.ts';
 import {
@@ -92,7 +91,7 @@ export function bootcDeployments({ status }: BootcHost): ToolDeployments {
       canSoftReboot: entry.softRebootCapable,
       // One on which packages were installed has no image here.
       packages: noPackages,
-      ...present({ image }),
+      image,
     });
   }
   return deployments;

@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { noPackages, type PackageSet } from '../../../machineconfig/os-packages.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from '../ostree/deployments.ts';
@@ -12,7 +11,7 @@ export interface PlacedDeployment extends OstreeDeployment {
   readonly isStaged: boolean;
   readonly isPinned: boolean;
   readonly canSoftReboot: boolean;
-  readonly image?: DigestedPullspec;
+  readonly image?: DigestedPullspec | undefined;
   readonly packages: PackageSet;
 }
 
@@ -71,7 +70,7 @@ function arrangeDeployments({ known, staged, written }: FoundDeployments): HostD
       isPinned,
       canSoftReboot,
       packages,
-      ...present({ image }),
+      image,
     };
   };
   const all = written.map((deployment) => place(deployment, false));

@@ -1,7 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../../api/names.ts';
-import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { sameList } from '../../../machineconfig/diff.ts';
 import { samePackages } from '../../../machineconfig/os-packages.ts';
@@ -88,10 +87,8 @@ export class ImageToolBackend implements OsBackend {
     const [rollback] = previous;
     return {
       booted: await this.#describe(booted),
-      ...present({
-        staged: staged && (await this.#describe(staged)),
-        rollback: rollback && (await this.#describe(rollback)),
-      }),
+      staged: staged && (await this.#describe(staged)),
+      rollback: rollback && (await this.#describe(rollback)),
     };
   }
 

@@ -5,7 +5,7 @@ import type { PackageSet } from '../../../machineconfig/os-packages.ts';
 export interface ToolDeployment {
   readonly isBooted: boolean;
   /** Absent when it was made from no image of a registry, or from one that was changed on this host. */
-  readonly image?: DigestedPullspec;
+  readonly image?: DigestedPullspec | undefined;
   /** Kept by the admin (`ostree admin pin`): never cleaned up. */
   readonly isPinned: boolean;
   /** The tool says that the running kernel can go on under it. */

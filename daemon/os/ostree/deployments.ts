@@ -1,7 +1,6 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import path from 'node:path';
 import { by } from '../../../api/order.ts';
-import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
 import { splitKernelArguments } from '../../../machineconfig/kernel-arguments.ts';
 import { ignoreMissing } from '../../files/tree-entry.ts';
@@ -15,7 +14,7 @@ export interface OstreeDeployment {
   /** Absolute, as the daemon sees it. */
   readonly directory: string;
   readonly kernelArguments: readonly string[];
-  readonly image?: DigestedPullspec;
+  readonly image?: DigestedPullspec | undefined;
 }
 
 /** The sysroot's links don't lead to a deployment. */
@@ -76,7 +75,7 @@ export async function readDeployment(
     osName,
     directory,
     kernelArguments,
-    ...present({ image }),
+    image,
   };
 }
 

@@ -43,7 +43,7 @@ test('a damaged note of kernel arguments is part of what is known of a deploymen
 
 test('the record of an image is for root alone, and nothing is left beside it', async () => {
   const directory = path.join(await aDirectory(), 'state');
-  await writeImageRecord(directory, image, { labels: { a: 'b' }, layers: [] } as never);
+  await writeImageRecord(directory, image, { labels: { a: 'b' }, layers: [], kernelArguments: [] });
   const records = path.join(directory, 'images');
   expect(await readdir(records)).toEqual([`${'1'.repeat(64)}.json`]);
   const modeOf = async (place: string) => (await stat(place)).mode & 0o777;

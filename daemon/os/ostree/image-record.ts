@@ -1,7 +1,6 @@
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, pullspecDigest } from '../../../api/references.ts';
 import { ignoreMissing } from '../../files/tree-entry.ts';
 import { RecordError, readRecord } from '../../records/durable-json.ts';
@@ -104,13 +103,13 @@ export async function describeDeployment(
   { id, image, directory, kernelArguments }: OstreeDeployment,
 ): Promise<NodeDeployment> {
   const record = image === undefined ? undefined : await readImageRecord(stateDirectory, image);
-  const added = await addedArguments(stateDirectory, { kernelArguments, ...present({ image }) });
+  const added = await addedArguments(stateDirectory, { kernelArguments, image });
   return {
     id,
     labels: record?.labels ?? {},
     root: directory,
     kernelArguments,
-    ...present({ image }),
+    image,
     ...added,
   };
 }
@@ -123,7 +122,7 @@ async function addedArguments(
   deployment: Parameters<typeof extraArgumentsOf>[1],
 ): Promise<Pick<NodeDeployment, 'addedKernelArguments' | 'unreadableArgumentNotes'>> {
   try {
-    return present({ addedKernelArguments: await extraArgumentsOf(stateDirectory, deployment) });
+    return { addedKernelArguments: await extraArgumentsOf(stateDirectory, deployment) };
   } catch (error) {
     if (!(error instanceof RecordError)) throw error;
     return { unreadableArgumentNotes: error.message };

@@ -33,8 +33,8 @@ interface ImportContext {
 
 interface ImportOptions {
   /** See StageOptions. */
-  readonly accept?: StageOptions['accept'];
-  readonly onProgress?: (bytesDone: number, bytesTotal: number) => void;
+  readonly accept?: StageOptions['accept'] | undefined;
+  readonly onProgress?: ((bytesDone: number, bytesTotal: number) => void) | undefined;
   /** Whether it has to be known how its root is set up: the record of an earlier version of Shale lacks that. */
   readonly withRoot?: boolean;
   readonly signal: AbortSignal;

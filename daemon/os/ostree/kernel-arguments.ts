@@ -131,7 +131,7 @@ const MOST_NOTES = 16;
 
 /** A deployment as far as its kernel arguments distinguish it from others. */
 interface ArgumentsOfDeployment {
-  readonly image?: DigestedPullspec;
+  readonly image?: DigestedPullspec | undefined;
   readonly kernelArguments: readonly string[];
 }
 

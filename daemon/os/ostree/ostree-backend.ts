@@ -1,6 +1,5 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { sameList } from '../../../machineconfig/diff.ts';
 import {
@@ -95,10 +94,8 @@ export class OstreeBackend implements OsBackend {
     const { booted, staged, rollback } = await this.#deployments();
     return {
       booted: await this.#describe(booted),
-      ...present({
-        staged: staged && (await this.#describe(staged)),
-        rollback: rollback && (await this.#describe(rollback)),
-      }),
+      staged: staged && (await this.#describe(staged)),
+      rollback: rollback && (await this.#describe(rollback)),
     };
   }
 
@@ -140,7 +137,8 @@ export class OstreeBackend implements OsBackend {
     const isBooted = booted.image === image;
     const record = await importImage(context, image, {
       ...{ withRoot: !isBooted, signal },
-      ...present({ accept, onProgress }),
+      accept,
+      onProgress,
     });
     const kernelArguments = await argumentsToStage(stateDirectory(this.#options.sysroot), {
       booted,

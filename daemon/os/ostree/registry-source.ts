@@ -1,7 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { arch } from 'node:os';
 import path from 'node:path';
-import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { describeImage, type ImageDescription } from '../../../image/append.ts';
 import { readLayer } from '../../../image/layer/read-layer.ts';
@@ -71,7 +70,8 @@ async function clientFor(
   const access = {
     plainHttp,
     caFor: (host: string) => certificates.get(host)?.join('\n') || undefined,
-    ...present({ silenceMs, auths: auths === undefined ? undefined : parseAuthFile(auths) }),
+    silenceMs,
+    auths: auths === undefined ? undefined : parseAuthFile(auths),
   };
   return createMirroredClient(access, { conf });
 }
