@@ -98,7 +98,11 @@ describe('of the layers of an image', () => {
       'Berkeley DB',
     ],
     ['usr/lib/sysimage/rpm/Packages.db', Buffer.from('RpmP....'), 'ndb'],
-    ['usr/lib/sysimage/rpm/rpmdb.sqlite', Buffer.from('SQLite format 3\0garbage'), "can't be read"],
+    [
+      'usr/lib/sysimage/rpm/rpmdb.sqlite',
+      Buffer.from(`SQLite format 3\0${'garbage '.repeat(20)}`),
+      "can't be read",
+    ],
     [STATUS, Buffer.from('Package: a\n'.repeat(4_000_000)), 'has more than 33554432 bytes'],
   ])('%s of bytes that are not read is named, and why', async (path, content, why) => {
     expect(contents(await fold([[file(path, content)]]))).toMatchObject({

@@ -27,14 +27,13 @@ interface Token {
 const PRE_SUFFIXES = ['alpha', 'beta', 'pre', 'rc'];
 const SUFFIXES = [...PRE_SUFFIXES, 'cvs', 'svn', 'git', 'hg', 'p'];
 const TOKEN =
-  /(?<number>^[0-9]+|\.[0-9]+)|(?<letter>[a-z])|_(?<suffix>[a-z]+)(?<count>[0-9]*)|~(?<hash>[0-9a-f]+)|-r(?<revision>[0-9]+)/y;
+  /(?<number>^[0-9]+|\.[0-9]+)|(?<letter>[a-z])|_(?<suffix>[a-z]+)(?<count>[0-9]*)|~(?<hash>[0-9a-f]+)|-r(?<revision>[0-9]+)/gy;
 
 /** What no version has ends it. */
 function tokensOf(version: string): readonly Token[] {
   const tokens: Token[] = [];
-  const pattern = new RegExp(TOKEN);
-  for (let match = pattern.exec(version); match !== null; match = pattern.exec(version)) {
-    const { number, letter, suffix, count, hash, revision } = match.groups ?? {};
+  for (const { groups = {} } of version.matchAll(TOKEN)) {
+    const { number, letter, suffix, count, hash, revision } = groups;
     if (number !== undefined) tokens.push({ kind: 'number', text: number });
     else if (letter !== undefined) tokens.push({ kind: 'letter', text: letter });
     else if (suffix !== undefined) {
