@@ -288,7 +288,10 @@ function onNodes(
   };
 }
 
-/** @returns how many of the nodes that are drained or rebooted go one after another at least. @param costs of the nodes. */
+/**
+ * @param costs of the nodes.
+ * @returns how many of the nodes that are drained or rebooted go one after another at least.
+ */
 function roundsOf(
   predicted: readonly PredictedNode[],
   costs: readonly Cost[],

@@ -10,7 +10,11 @@ const INDENT = '    ';
 
 /** @returns text of several lines in one, for a sentence that has to be: what others write may have any number. */
 export function inOneLine(text: string): string {
-  return text.trim().replaceAll(/\s*\n\s*/g, '; ');
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .join('; ');
 }
 
 /**

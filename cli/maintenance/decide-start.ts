@@ -5,7 +5,7 @@ import { annotations } from '../../api/names.ts';
 import { decideLease } from '../../cluster/lease.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { flagOn } from '../../rollout/gates/flag.ts';
-import { switchedOff } from '../../rollout/gates/powered-off.ts';
+import { formatPoweredOff } from '../../rollout/gates/powered-off.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { progressOf } from '../../rollout/pools/progress.ts';
 import { endOfOthers, flagOf, isMaintenanceHolder, type MaintenanceObservation } from './node-access.ts';
@@ -44,7 +44,7 @@ export function decideStart(
   const reasons = [
     ...rolloutOf(pool, progress),
     ...flagOfAnother(node, holder),
-    ...switchedOffByAnother(node, holder),
+    ...poweredOffByAnother(node, holder),
   ];
   return reasons.length === 0 ? { kind: 'go' } : { kind: 'confirm', why: reasons.join('; ') };
 }
@@ -76,8 +76,8 @@ function flagOfAnother(node: Node, holder: string): string[] {
   return [`it is flagged for maintenance${by}${flag.reason === '' ? '' : `: ${flag.reason}`}`];
 }
 
-function switchedOffByAnother(node: Node, holder: string): string[] {
-  const off = switchedOff(node);
+function poweredOffByAnother(node: Node, holder: string): string[] {
+  const off = formatPoweredOff(node);
   const by = flagOn(node, annotations.poweredOff)?.flag?.by ?? '';
   return off === undefined || holder.endsWith(`/${by}`) ? [] : [`it was ${off}`];
 }

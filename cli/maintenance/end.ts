@@ -2,7 +2,7 @@ import type { Lease, Node } from '../../api/kubernetes.ts';
 import { annotations, POWERED_OFF_LEASE_HOLDER } from '../../api/names.ts';
 import { acquireLease, leaseEnd, releaseLease } from '../../cluster/lease.ts';
 import { flagOn } from '../../rollout/gates/flag.ts';
-import { switchedOff } from '../../rollout/gates/powered-off.ts';
+import { formatPoweredOff } from '../../rollout/gates/powered-off.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import { confirm } from '../command-line/confirm.ts';
@@ -37,7 +37,7 @@ export async function endMaintenance(
   const [flag, lease] = [flagOf(read), await readLease(access)];
   const holderNow = lease?.spec?.holderIdentity ?? '';
   if (flag === undefined && !isMaintenanceHolder(holderNow)) {
-    if (switchedOff(read) !== undefined) return endPowerOff(access, read, { by, yes });
+    if (formatPoweredOff(read) !== undefined) return endPowerOff(access, read, { by, yes });
     print(`node ${node}: not in maintenance`);
     return;
   }

@@ -121,8 +121,10 @@ export function formatLeft(deadline: string, now: number): string {
 /** @returns a text in one line, with each digest and hash cut to its first digits. */
 export function withShortHashes(text: string): string {
   return text
-    .trim()
-    .replaceAll(/\s*\n\s*/g, '; ')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .join('; ')
     .replaceAll(/\b([0-9a-f]{10})[0-9a-f]{14,}\b/g, '$1…');
 }
 

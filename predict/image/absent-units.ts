@@ -33,8 +33,9 @@ export function absentUnits(
 
 /** An instance has the file of its template (systemd.unit(5)). */
 function namesOf(unit: string): readonly string[] {
-  const template = unit.replace(/@.+(\.\w+)$/, '@$1');
-  return template === unit ? [unit] : [unit, template];
+  const at = unit.indexOf('@');
+  const type = unit.lastIndexOf('.');
+  return at < 0 || type <= at + 1 ? [unit] : [unit, `${unit.slice(0, at + 1)}${unit.slice(type)}`];
 }
 
 function isThere(name: string, configs: readonly NodeConfig[], base: BaseContent): boolean {

@@ -1,6 +1,6 @@
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { Caches } from '../caches.ts';
-import { switchedOff } from '../gates/powered-off.ts';
+import { formatPoweredOff } from '../gates/powered-off.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import { HELD_RETRY } from './observe-holders.ts';
 
@@ -27,7 +27,7 @@ export class PoweredOffController {
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
     const { caches, leases } = this.#parts;
     const node = caches.nodes.get(name);
-    const why = node && switchedOff(node);
+    const why = node && formatPoweredOff(node);
     if (why === undefined) {
       if (leases.isOurs(name)) await leases.release(name, signal);
       return done;

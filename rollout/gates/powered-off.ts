@@ -13,7 +13,7 @@ export const POWERED_OFF = 'PoweredOff';
 export const poweredOff = {
   kind: 'holder',
   hold: ({ node }: Pick<SeenNode, 'node'>): Hold | undefined => {
-    const off = switchedOff(node);
+    const off = formatPoweredOff(node);
     if (off === undefined) return undefined;
     const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
     const since = Date.parse(flagOn(node, annotations.poweredOff)?.flag?.since ?? '');
@@ -26,7 +26,7 @@ export const poweredOff = {
 } as const;
 
 /** @returns by whom and why the node's machine was switched off, whether or not it runs; undefined where it was not. */
-export function switchedOff(node: Node): string | undefined {
+export function formatPoweredOff(node: Node): string | undefined {
   const flagged = flagOn(node, annotations.poweredOff);
   return flagged && formatFlag('switched off on request', annotations.poweredOff, flagged.flag);
 }

@@ -63,7 +63,7 @@ const floors: Readonly<Record<string, Floors>> = {
   predict: [['.'], ['node', 'rendering'], ['image'], ['objects', 'cost']],
   view: [
     ['pool-view', 'node-view', 'build-view', 'slots', 'words'],
-    ['holds', 'obstacles', 'time-left'],
+    ['holds', 'obstacles', 'time-left', 'retriable'],
     ['node-source'],
     ['observed-cluster'],
     ['named', 'schemas', 'pinned-images'],

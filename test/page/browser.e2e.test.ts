@@ -228,7 +228,9 @@ describe('the page of a cluster', () => {
     await setPart('worker', 'worker-09', 'verifying');
     onTestFinished(() => setPart('worker', 'worker-09', 'staging'));
     await pool
-      .getByText(/^Health check 10-etcd of worker-09 fails: exit status 1; etcd member did not rejoin · .* left$/)
+      .getByText(
+        /^Health check 10-etcd of worker-09 fails: exit status 1; etcd member did not rejoin · .* left$/,
+      )
       .waitFor();
     await page.getByText('17 nodes in 2 pools').waitFor();
     const detail = page.getByRole('complementary', { name: 'Node in detail' });

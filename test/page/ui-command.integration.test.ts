@@ -88,9 +88,7 @@ async function tokenFor(address: URL): Promise<string | undefined> {
 test('says in one line what it lacks, with exit code 69', async () => {
   const unbuilt = await shale(['ui'], { env: env({ SHALE_PAGE_DIR: path.join(dir, 'nothing') }) });
   expect(unbuilt).toMatchObject({ exitCode: 69 });
-  expect(unbuilt.stderr).toMatch(
-    /^shale: the page is not built: \S+ does not exist; run make page$/,
-  );
+  expect(unbuilt.stderr).toMatch(/^shale: the page is not built: \S+ does not exist; run make page$/);
 
   const bare = await startApiServer();
   try {

@@ -9,7 +9,7 @@ export interface BootedArguments {
   readonly entry: readonly string[];
   /** What the kernel was started with; undefined where that isn't known. */
   readonly running?: readonly string[] | undefined;
-  /** Those of the entry that Shale added beyond the image's own; undefined where nothing was noted of this deployment. */
+  /** Those of the entry that Shale added beyond the image's own; undefined where none were noted. */
   readonly added?: readonly string[] | undefined;
   /** Why it isn't known what Shale added, as a clause; undefined where nothing keeps that from being known. */
   readonly unreadable?: string | undefined;
