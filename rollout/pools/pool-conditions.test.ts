@@ -249,7 +249,7 @@ describe('Updating', () => {
     [
       'no slot',
       { decision: { slotsTaken: true, skipped: [{ name: 'a', ...heldBy('no') }] } },
-      `True MaxUnavailableReached ${COUNT}; no node can start: maxUnavailable is used up; or raise maxUnavailable; a: skipped: no`,
+      `True MaxUnavailableReached ${COUNT}; no node can start: maxUnavailable is used up; raise it; a: skipped: no`,
     ],
     [
       'skipped nodes',
@@ -260,7 +260,7 @@ describe('Updating', () => {
     [
       'a rollback',
       { target: HELD, decision: { slotsTaken: true } },
-      'True RollingBack 1 of 3 nodes run rendered-worker-1; rolled back by ann: fan; no node can start: maxUnavailable is used up; or raise maxUnavailable',
+      'True RollingBack 1 of 3 nodes run rendered-worker-1; rolled back by ann: fan; no node can start: maxUnavailable is used up; raise it',
     ],
   ])('with %s', (_what, given, expected) => {
     expect(verdict(given)).toBe(expected);

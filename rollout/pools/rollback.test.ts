@@ -242,7 +242,7 @@ describe('a requested rollback to an image whose label does not list what nodes 
 
   it('in standard mode waits for nothing', () => {
     const decided = decideRollback(request(), standard, short);
-    expect(decided).not.toHaveProperty('waitsUntil');
+    expect(decided).toHaveProperty('waitsUntil', undefined);
     expect(decided).not.toHaveProperty('target.awaits');
   });
 });
