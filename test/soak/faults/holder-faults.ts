@@ -65,6 +65,9 @@ function taints(taint: Taint): Hand {
 const kubeVirtName = (node: string) => `kubevirt-${node}`;
 const kubeVirt: Hand = {
   take: async ({ world: { client } }, node) => {
+    // The taint goes with a Node that is deleted meanwhile; the object stays.
+    if ((await client.find(KubeVirtMaintenances, kubeVirtName(node))) !== undefined)
+      return 'is in maintenance already';
     const why = await takeNode(client, 'taint', node, KUBEVIRT_TAINT);
     if (why === undefined) await createMaintenance(client, KubeVirtMaintenances, kubeVirtName(node), node);
     return why;
