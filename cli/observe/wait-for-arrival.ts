@@ -84,8 +84,10 @@ async function untilArrived(wait: ArrivalWait): Promise<void> {
 }
 
 /** On a terminal names are as short as in `shale status`: the reason is behind them. */
-function shown(text: string, { isTTY = false }: ProgressOutput = process.stderr): string {
-  return isTTY ? shortNames([text])(text) : text;
+function shown(text: string, output?: ProgressOutput): string {
+  return (output === undefined ? process.stderr.isTTY : output.isTTY) === true
+    ? shortNames([text])(text)
+    : text;
 }
 
 function formatArrival(arrival: Arrival): string {

@@ -1,6 +1,7 @@
 import { changeOf } from '../../api/change-id.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { present } from '../../api/present.ts';
 import { type Span, spanIds } from '../../cluster/tracing/span.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { configOf, type PoolTarget } from '../pools/pool-target.ts';
@@ -54,8 +55,7 @@ export function rolloutSpan(
     attributes: {
       'shale.pool': name,
       'shale.config': config,
-      'shale.image': image,
-      'shale.nodes': after?.machineCount,
+      ...present({ 'shale.image': image, 'shale.nodes': after?.machineCount }),
     },
   };
 }
