@@ -3,6 +3,7 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
+import { inOneLine } from '../../api/visible-text.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { decideMachineOSConfigs } from '../../opt-in/machine-os-configs.ts';
@@ -13,7 +14,6 @@ import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
 import { nodeView } from '../../view/node-view.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { adviceOn } from '../../view/retriable.ts';
-import { inOneLine } from '../command-line/fitted-text.ts';
 import { formatSituation } from './node-text.ts';
 import { failedIn, formatFailed, stuckBecause } from './stuck-pool.ts';
 
@@ -169,8 +169,7 @@ function arrivalAt(
   const { name } = pool.metadata;
   const nodes = nodesOfPool(cluster, name);
   const outstanding = nodes.filter((node) => !runsTarget(node));
-  const there = nodes.length - outstanding.length;
-  const count = `${there}/${nodes.length} nodes`;
+  const count = formatCount(pool, nodes.length, outstanding.length);
   const stopped = stoppedBecause(pool);
   if (stopped !== undefined) {
     const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
@@ -182,9 +181,14 @@ function arrivalAt(
   if (paused !== undefined) return { name, stopped: `${count}, ${paused}` };
   const stuck = stuckBecause(pool, outstanding, nodes, cluster, now);
   if (stuck !== undefined) return { name, stopped: `${count}, ${stuck}` };
-  if (there < nodes.length) return { name, missing: `${count}${formatProgress(pool)}` };
-  const why = isReportedNow(pool, cluster) ? 'the pool is not Updated yet' : NOT_SEEN;
-  return { name, missing: `${count}, ${why}` };
+  if (!isReportedNow(pool, cluster)) return { name, missing: NOT_SEEN };
+  return { name, missing: `${count}${formatProgress(pool) || ', the pool is not Updated yet'}` };
+}
+
+/** As the pool counts, like the sentence beside it: it knows which nodes have yet to be assigned the target. */
+function formatCount({ status }: MachineConfigPool, nodes: number, outstanding: number): string {
+  const { machineCount = nodes, updatedMachineCount = nodes - outstanding } = status ?? {};
+  return `${updatedMachineCount}/${machineCount} nodes`;
 }
 
 const NOT_SEEN = 'the operator has not seen the last change of the pool or its MachineConfigs yet';
