@@ -49,7 +49,8 @@ describe('the target of a pool', () => {
 
   test('the progress contains the message of the pool', () => {
     const message = `1 of 2 nodes run ${NEW}; b: is being drained`;
-    const one = pool([condition('Updated', 'False'), condition('Updating', 'True', message)]);
+    const counts = { machineCount: 2, updatedMachineCount: 1 };
+    const one = pool([condition('Updated', 'False'), condition('Updating', 'True', message)], counts);
     expect(look(one, node('a', NEW, NEW), node('b', OLD, NEW))).toEqual({
       kind: 'underway',
       progress: `worker: 1/2 nodes; the operator reports: ${message}`,

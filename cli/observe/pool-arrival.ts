@@ -153,10 +153,12 @@ export function pausedBecause(
   return `the pool is paused, so no update starts until it is resumed: ${resume}`;
 }
 
-/** @returns what the operator reports of a pool's progress, to follow a count of nodes; '' for nothing. */
-export function formatProgress({ status }: MachineConfigPool): string {
+/** @returns what the operator reports of a pool's progress, with the count that it is about; undefined for nothing. */
+export function formatProgress({ status }: MachineConfigPool): string | undefined {
   const message = status?.conditions?.find(({ type }) => type === 'Updating')?.message ?? '';
-  return message === '' ? '' : `; the operator reports: ${message}`;
+  if (message === '') return undefined;
+  const { machineCount = 0, updatedMachineCount = 0 } = status ?? {};
+  return `${updatedMachineCount}/${machineCount} nodes; the operator reports: ${message}`;
 }
 
 /** @param saysSo whether the pool reports that it has arrived, which leaves out nodes that it ignores. */
@@ -169,7 +171,9 @@ function arrivalAt(
   const { name } = pool.metadata;
   const nodes = nodesOfPool(cluster, name);
   const outstanding = nodes.filter((node) => !runsTarget(node));
-  const count = formatCount(pool, nodes.length, outstanding.length);
+  const { machineCount = nodes.length, updatedMachineCount = nodes.length - outstanding.length } =
+    pool.status ?? {};
+  const count = `${updatedMachineCount}/${machineCount} nodes`;
   const stopped = stoppedBecause(pool);
   if (stopped !== undefined) {
     const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
@@ -182,13 +186,7 @@ function arrivalAt(
   const stuck = stuckBecause(pool, outstanding, nodes, cluster, now);
   if (stuck !== undefined) return { name, stopped: `${count}, ${stuck}` };
   if (!isReportedNow(pool, cluster)) return { name, missing: NOT_SEEN };
-  return { name, missing: `${count}${formatProgress(pool) || ', the pool is not Updated yet'}` };
-}
-
-/** As the pool counts, like the sentence beside it: it knows which nodes have yet to be assigned the target. */
-function formatCount({ status }: MachineConfigPool, nodes: number, outstanding: number): string {
-  const { machineCount = nodes, updatedMachineCount = nodes - outstanding } = status ?? {};
-  return `${updatedMachineCount}/${machineCount} nodes`;
+  return { name, missing: formatProgress(pool) ?? `${count}, the pool is not Updated yet` };
 }
 
 const NOT_SEEN = 'the operator has not seen the last change of the pool or its MachineConfigs yet';
