@@ -218,8 +218,14 @@ function closedBecause({ pool }: NodeViewSource): string | undefined {
   const hold = poolHold({ pool, settings: settingsOfPool(pool) });
   if (hold !== undefined) return `waits: ${hold.message}`;
   const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
-  return updating?.reason === 'RolloutStopped' ? 'waits: the rollout has stopped' : undefined;
+  return CLOSED_BY[updating?.reason ?? ''];
 }
+
+/** What nodes wait for, by the reason of the pool's condition Updating. */
+const CLOSED_BY: Readonly<Partial<Record<string, string>>> = {
+  RolloutStopped: 'waits: the rollout has stopped',
+  AwaitingMaintenanceWindow: 'waits: the maintenance window is closed',
+};
 
 function domainRemark({ domainWait }: NodeViewSource): string | undefined {
   return domainWait && formatDomainWait(domainWait);
