@@ -48,6 +48,15 @@ export function isVisible(text: string): boolean {
   return visible(text) === text;
 }
 
+/** @returns text of several lines in one, for a sentence that has to be: what others write may have any number. */
+export function inOneLine(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .join('; ');
+}
+
 function escaped(character: string): string {
   return SHORT[character] ?? unicodeEscape(character);
 }

@@ -4,6 +4,7 @@ import { type DisruptionCause, formatActions, formatAsked } from '../api/disrupt
 import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import type { UpdatePlan, UpdateRecord } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
+import { inOneLine } from '../api/visible-text.ts';
 import { configsWith } from '../machineconfig/owners.ts';
 import { failureAtTarget } from '../rollout/pools/progress.ts';
 import { nodeView } from '../view/node-view.ts';
@@ -17,7 +18,6 @@ import {
   withLeaseNamespace,
 } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
-import { inOneLine } from './command-line/fitted-text.ts';
 import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { ExplainOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';

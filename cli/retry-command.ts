@@ -5,6 +5,7 @@ import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { annotations } from '../api/names.ts';
 import { toSeconds } from '../api/object.ts';
 import { byCodeUnits } from '../api/order.ts';
+import { inOneLine } from '../api/visible-text.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { conditionIsTrue, retryOnConflict } from '../cluster/update-object.ts';
 import { type Retriable, retriableOn } from '../view/retriable.ts';
@@ -16,7 +17,6 @@ import {
   withLeaseNamespace,
 } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes, noSuchPool } from './command-line/exit-codes.ts';
-import { inOneLine } from './command-line/fitted-text.ts';
 import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { managedNode, writeRequest } from './node-request.ts';

@@ -38,6 +38,14 @@ test('a report that belongs to no change is passed on unchanged', () => {
   expect(lines.join('')).not.toContain('change');
 });
 
+test('an event is one line: kubectl shows events in a table', async () => {
+  const cluster = new MemoryCluster();
+  const recorder = createEventRecorder(cluster.client(), 'shale-daemon', pino({ enabled: false }));
+  recorder.warning(pool, 'RolledBack', 'etcd is away\n2 of 3 are healthy\n');
+  await vi.waitFor(() => expect(cluster.list(Events)).toHaveLength(1));
+  expect(cluster.list(Events)[0]?.message).toBe('etcd is away; 2 of 3 are healthy');
+});
+
 test.each([
   ['a short one', 'worker', 'worker'],
   ['the longest', 'w'.repeat(253), 'w'.repeat(236)],

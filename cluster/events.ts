@@ -6,6 +6,7 @@ import { Events, type KubernetesEvent } from '../api/kubernetes.ts';
 import type { BuildFailureReason } from '../api/machine-os-build.ts';
 import { labels } from '../api/names.ts';
 import { type KubernetesObject, type NewObject, toSeconds } from '../api/object.ts';
+import { inOneLine } from '../api/visible-text.ts';
 import { type ApiClient, isAlreadyExists } from './api-client.ts';
 
 /** Records events for `kubectl describe`. Fire and forget: it never fails the work that it records. */
@@ -53,7 +54,7 @@ export function createEventRecorder(client: ApiClient, component: string, log: L
     text: string,
     change: ChangeId | undefined,
   ): void {
-    const message = text.slice(0, LONGEST_MESSAGE);
+    const message = inOneLine(text).slice(0, LONGEST_MESSAGE);
     const namespace = object.metadata.namespace ?? CLUSTER_SCOPED_NAMESPACE;
     const name = eventName(object, [component, reason, message, ...(change === undefined ? [] : [change])]);
     const now = toSeconds(new Date());

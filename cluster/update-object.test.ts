@@ -39,6 +39,13 @@ test('a message that is longer than the API server takes is cut', () => {
   );
 });
 
+test('a message of several lines is one line: kubectl shows conditions in tables', () => {
+  const message = 'check 10-etcd failed: etcd is away\n\n  2 of 3 are healthy\r\n';
+  expect(setCondition([], { ...ready, message }, later)[0]?.message).toBe(
+    'check 10-etcd failed: etcd is away; 2 of 3 are healthy',
+  );
+});
+
 describe('retryOnConflict', () => {
   /** Fails with these errors, one after the other, and then succeeds. */
   const failing = (errors: readonly Error[]) => {

@@ -7,6 +7,7 @@ import {
   toSeconds,
 } from '../api/object.ts';
 import { present } from '../api/present.ts';
+import { inOneLine } from '../api/visible-text.ts';
 import { type ApiClient, isAlreadyExists, isConflict } from './api-client.ts';
 
 /**
@@ -112,7 +113,8 @@ type NewCondition = Omit<Condition, 'lastTransitionTime' | 'observedGeneration'>
  *
  * @param now when it is so.
  * @returns the conditions with this one in its place, or at the end. lastTransitionTime changes with the status only. A
- *   message that is too long is cut: the API server would refuse the whole status, and nothing would be reported.
+ *   message of several lines becomes one, as kubectl shows conditions in tables. One that is too long is cut: the API
+ *   server would refuse the whole status, and nothing would be reported.
  */
 export function setCondition(
   conditions: readonly Condition[],
@@ -121,7 +123,7 @@ export function setCondition(
 ): Condition[] {
   const known = conditions.find(({ type }) => type === condition.type);
   const lastTransitionTime = known?.status === condition.status ? known.lastTransitionTime : toSeconds(now);
-  const message = withinLimit(condition.message);
+  const message = withinLimit(inOneLine(condition.message));
   const next = { ...condition, ...present({ observedGeneration }), message, lastTransitionTime };
   return known === undefined ? [...conditions, next] : conditions.map((old) => (old === known ? next : old));
 }

@@ -268,6 +268,11 @@ test.each([
     pool([condition('Updating', 'False', '0 of 3 nodes run it; …', 'RolloutStopped')]),
     'waits: the rollout has stopped',
   ],
+  [
+    'waits for its maintenance window',
+    pool([condition('Updating', 'True', '0 of 3 nodes run it; …', 'AwaitingMaintenanceWindow')]),
+    'waits: the maintenance window is closed',
+  ],
   ['goes on', pool([condition('Updating', 'True', '', 'NodesUpdating')]), 'waits for permission'],
 ])('a node that has staged its target, in a pool that %s', (_, one, what) => {
   expect(view({ conditions: [prepared], plan }, { pools: [one] }).what).toBe(what);

@@ -3,7 +3,6 @@ import {
   formatOsBackend,
   type MachineConfigNode,
   type NodeConditionType,
-  ROLLING_BACK,
 } from '../api/machine-config-node.ts';
 import type { Condition } from '../api/object.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
@@ -14,7 +13,7 @@ import { formatDomainWait } from '../rollout/pools/failure-domains.ts';
 import { nodeRemark } from '../rollout/pools/node-remark.ts';
 import { failuresOn, type NodeState, stateNameOf } from '../rollout/pools/node-state.ts';
 import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
-import { isStaging } from '../rollout/pools/progress.ts';
+import { isRollingBack, isStaging } from '../rollout/pools/progress.ts';
 import { nodeHolds, settingsOfPool } from './holds.ts';
 import {
   type ManagedNodeSource,
@@ -164,7 +163,7 @@ function whatOf(
   const name = stateNameOf(state);
   switch (name) {
     case 'degraded': {
-      const back = stage?.condition.reason === ROLLING_BACK ? stage.condition.message : undefined;
+      const back = isRollingBack(stage) ? stage?.condition.message : undefined;
       return [back, 'why' in progress ? progress.why : undefined].filter(Boolean).join(': ');
     }
     case 'silent':
@@ -219,8 +218,14 @@ function closedBecause({ pool }: NodeViewSource): string | undefined {
   const hold = poolHold({ pool, settings: settingsOfPool(pool) });
   if (hold !== undefined) return `waits: ${hold.message}`;
   const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
-  return updating?.reason === 'RolloutStopped' ? 'waits: the rollout has stopped' : undefined;
+  return CLOSED_BY[updating?.reason ?? ''];
 }
+
+/** What nodes wait for, by the reason of the pool's condition Updating. */
+const CLOSED_BY: Readonly<Partial<Record<string, string>>> = {
+  RolloutStopped: 'waits: the rollout has stopped',
+  AwaitingMaintenanceWindow: 'waits: the maintenance window is closed',
+};
 
 function domainRemark({ domainWait }: NodeViewSource): string | undefined {
   return domainWait && formatDomainWait(domainWait);

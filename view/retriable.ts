@@ -1,7 +1,7 @@
 import { isRetryOf, parseRetry } from '../api/annotation-requests.ts';
 import type { FailureReason, MachineConfigNode, UpdateRecord } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
-import { failureAtTarget, isAtTarget } from '../rollout/pools/progress.ts';
+import { failureAtTarget, isAtTarget, isRollingBack, stageOf } from '../rollout/pools/progress.ts';
 
 /** What a request to retry would be about. */
 export type Retriable =
@@ -37,12 +37,13 @@ export function adviceOn(node: MachineConfigNode): string | undefined {
   const { spec, status, metadata } = node;
   const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
   if (degraded?.status !== 'True') return undefined;
+  const otherwise = `fix the MachineConfig, or go back: shale rollback ${spec.pool.name}`;
+  const retry = `fix the node and run shale retry ${metadata.name}, `;
+  if (isRollingBack(stageOf(status?.conditions))) return `once it has rolled back, ${retry}${otherwise}`;
   const isDrift = degraded.reason === ('ConfigDrift' satisfies FailureReason);
   const isAbout = isAtTarget(spec, status) || isDrift || (status?.changedByHand?.count ?? 0) > 0;
   if (isAbout) return undefined;
-  const retry =
-    retriableOn(node).kind === 'failed' ? `fix the node and run shale retry ${metadata.name}, ` : '';
-  return `${retry}fix the MachineConfig, or go back: shale rollback ${spec.pool.name}`;
+  return retriableOn(node).kind === 'failed' ? `${retry}${otherwise}` : otherwise;
 }
 
 function isRequested({ metadata }: MachineConfigNode, update: UpdateRecord): boolean {

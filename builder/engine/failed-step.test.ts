@@ -35,6 +35,17 @@ const engines: readonly (readonly [engine: string, message: string, output: read
       `Error: building at STEP "RUN ${SCRIPT}": while running runtime: exit status 1`.slice(0, 500),
     ],
   ],
+  [
+    'Podman without runc or crun',
+    `building at STEP "RUN ${SCRIPT}": exit status 1`,
+    [
+      `STEP 3/3: RUN ${SCRIPT}`.slice(0, 500),
+      CAUSE,
+      'subprocess exited with status 1',
+      'subprocess exited with status 1',
+      `Error: building at STEP "RUN ${SCRIPT}": exit status 1`.slice(0, 500),
+    ],
+  ],
 ];
 
 test.each(engines)('%s: the cause is first, and the script is cut off', (_, message, output) => {

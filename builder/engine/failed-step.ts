@@ -12,7 +12,7 @@ const BEFORE_COMMAND =
 const AFTER_COMMAND = /' returned |" did not |": while |\]: exit |\n/;
 /** Lines that engines print themselves: the step that begins, its container, the failure that is reported anyway. */
 const OF_ENGINE =
-  /^(?:step \d+\/\d+ ?:|\[sha256:\w+\] |cached: | ?-+> |removing intermediate container|(?:error: )?(?:the command '|process "|building at step "))/i;
+  /^(?:step \d+\/\d+ ?:|\[sha256:\w+\] |cached: | ?-+> |removing intermediate container|subprocess exited with |(?:error: )?(?:the command '|process "|building at step "))/i;
 
 /**
  * Why a step of a Containerfile failed, with the cause first: engines repeat the whole command, which may be longer

@@ -1,4 +1,4 @@
-import { visibleLine } from '../../api/visible-text.ts';
+import { inOneLine, visibleLine } from '../../api/visible-text.ts';
 import { inLines } from './lines.ts';
 import { textTable } from './output.ts';
 
@@ -7,15 +7,6 @@ import { textTable } from './output.ts';
 /** Characters that a column of sentences needs; with fewer, each is below its row. */
 const NARROWEST = 30;
 const INDENT = '    ';
-
-/** @returns text of several lines in one, for a sentence that has to be: what others write may have any number. */
-export function inOneLine(text: string): string {
-  return text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '')
-    .join('; ');
-}
 
 /**
  * @param indent before each line but the first.

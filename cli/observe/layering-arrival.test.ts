@@ -60,13 +60,32 @@ describe('switched on', () => {
     const message =
       '1 of 2 nodes run rendered-worker-1 as r.example.com/os/worker@sha256:0; b: is being drained';
     const half = observed({
-      pools: [pool([condition('Updating', 'True', message, 'NodesUpdating'), built])],
+      pools: [
+        pool([condition('Updating', 'True', message, 'NodesUpdating'), built], {
+          machineCount: 2,
+          updatedMachineCount: 1,
+        }),
+      ],
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', IMAGE, IMAGE), node('b', IMAGE, undefined)],
     });
     expect(layeringArrival(ON, half, NOW)).toEqual({
       kind: 'underway',
       progress: `worker: 1/2 nodes; the operator reports: ${message}`,
+    });
+  });
+
+  test('the count is that of the pool whose sentence is beside it', () => {
+    const counts = { machineCount: 2, updatedMachineCount: 0 };
+    const message = '0 of 2 nodes run rendered-worker-1; a: verifying';
+    const behind = observed({
+      pools: [pool([condition('Updating', 'True', message, 'NodesUpdating'), built], counts)],
+      machineOSConfigs: [machineOSConfig],
+      machineConfigNodes: [node('a', IMAGE, IMAGE), node('b', IMAGE, undefined)],
+    });
+    expect(layeringArrival(ON, behind, NOW)).toEqual({
+      kind: 'underway',
+      progress: `worker: 0/2 nodes; the operator reports: ${message}`,
     });
   });
 

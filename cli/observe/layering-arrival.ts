@@ -62,7 +62,7 @@ function poolArrival(
   if (paused !== undefined) return { name, stopped: `${count}, ${paused}` };
   const stuck = stuckBecause(pool, outstanding, nodes, cluster, now);
   if (stuck !== undefined) return { name, stopped: `${count}, ${stuck}` };
-  if (there < nodes.length) return { name, missing: `${count}${formatProgress(pool)}` };
+  if (there < nodes.length) return { name, missing: formatProgress(pool) ?? count };
   if (mode === 'Layered' && !conditionIsTrue(pool.status?.conditions, 'BuildSuccess')) {
     return { name, missing: `${count}, its image is not built yet${formatBuild(pool)}` };
   }

@@ -1,6 +1,6 @@
 import { formatDuration } from '../../api/duration.ts';
+import { inOneLine } from '../../api/visible-text.ts';
 import type { NodeView } from '../../view/schemas.ts';
-import { inOneLine } from '../command-line/fitted-text.ts';
 import { formatBytes } from '../command-line/quantities.ts';
 
 /**

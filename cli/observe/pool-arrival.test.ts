@@ -49,10 +49,32 @@ describe('the target of a pool', () => {
 
   test('the progress contains the message of the pool', () => {
     const message = `1 of 2 nodes run ${NEW}; b: is being drained`;
-    const one = pool([condition('Updated', 'False'), condition('Updating', 'True', message)]);
+    const counts = { machineCount: 2, updatedMachineCount: 1 };
+    const one = pool([condition('Updated', 'False'), condition('Updating', 'True', message)], counts);
     expect(look(one, node('a', NEW, NEW), node('b', OLD, NEW))).toEqual({
       kind: 'underway',
       progress: `worker: 1/2 nodes; the operator reports: ${message}`,
+    });
+  });
+
+  test('counts as the pool does: a node that is switched off runs what it was assigned before', () => {
+    const message = `0 of 3 nodes run ${NEW}; a: verifying`;
+    const counts = { machineCount: 3, updatedMachineCount: 0 };
+    const one = pool([condition('Updated', 'False'), condition('Updating', 'True', message)], counts);
+    const nodes = [node('a', OLD, NEW), node('b', OLD, NEW), node('off', OLD, OLD)];
+    expect(look(one, ...nodes)).toEqual({
+      kind: 'underway',
+      progress: `worker: 0/3 nodes; the operator reports: ${message}`,
+    });
+  });
+
+  test('what its nodes wait for before they are assigned the target is the progress', () => {
+    const message = 'Nodes stay on what they run: the image is being built';
+    const counts = { machineCount: 1, updatedMachineCount: 0 };
+    const one = pool([condition('Updated', 'False'), condition('Updating', 'True', message)], counts);
+    expect(look(one, node('a', OLD, OLD))).toEqual({
+      kind: 'underway',
+      progress: `worker: 0/1 nodes; the operator reports: ${message}`,
     });
   });
 
@@ -78,7 +100,10 @@ describe('the target of a pool', () => {
   test('has not arrived while the status is about an earlier spec', () => {
     const one = pool([UPDATED], { observedGeneration: 1 });
     const newer = { ...one, metadata: { ...one.metadata, generation: 2 } };
-    expect(look(newer, node('a', OLD, OLD)).kind).toBe('underway');
+    expect(look(newer, node('a', OLD, OLD))).toEqual({
+      kind: 'underway',
+      progress: 'worker: the operator has not seen the last change of the pool or its MachineConfigs yet',
+    });
   });
 
   describe('has not arrived before the operator has seen the last change of its MachineConfigs', () => {

@@ -3,6 +3,7 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
+import { inOneLine } from '../../api/visible-text.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { decideMachineOSConfigs } from '../../opt-in/machine-os-configs.ts';
@@ -13,7 +14,6 @@ import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
 import { nodeView } from '../../view/node-view.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { adviceOn } from '../../view/retriable.ts';
-import { inOneLine } from '../command-line/fitted-text.ts';
 import { formatSituation } from './node-text.ts';
 import { failedIn, formatFailed, stuckBecause } from './stuck-pool.ts';
 
@@ -153,10 +153,12 @@ export function pausedBecause(
   return `the pool is paused, so no update starts until it is resumed: ${resume}`;
 }
 
-/** @returns what the operator reports of a pool's progress, to follow a count of nodes; '' for nothing. */
-export function formatProgress({ status }: MachineConfigPool): string {
+/** @returns what the operator reports of a pool's progress, with the count that it is about; undefined for nothing. */
+export function formatProgress({ status }: MachineConfigPool): string | undefined {
   const message = status?.conditions?.find(({ type }) => type === 'Updating')?.message ?? '';
-  return message === '' ? '' : `; the operator reports: ${message}`;
+  if (message === '') return undefined;
+  const { machineCount = 0, updatedMachineCount = 0 } = status ?? {};
+  return `${updatedMachineCount}/${machineCount} nodes; the operator reports: ${message}`;
 }
 
 /** @param saysSo whether the pool reports that it has arrived, which leaves out nodes that it ignores. */
@@ -169,8 +171,9 @@ function arrivalAt(
   const { name } = pool.metadata;
   const nodes = nodesOfPool(cluster, name);
   const outstanding = nodes.filter((node) => !runsTarget(node));
-  const there = nodes.length - outstanding.length;
-  const count = `${there}/${nodes.length} nodes`;
+  const { machineCount = nodes.length, updatedMachineCount = nodes.length - outstanding.length } =
+    pool.status ?? {};
+  const count = `${updatedMachineCount}/${machineCount} nodes`;
   const stopped = stoppedBecause(pool);
   if (stopped !== undefined) {
     const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
@@ -182,9 +185,8 @@ function arrivalAt(
   if (paused !== undefined) return { name, stopped: `${count}, ${paused}` };
   const stuck = stuckBecause(pool, outstanding, nodes, cluster, now);
   if (stuck !== undefined) return { name, stopped: `${count}, ${stuck}` };
-  if (there < nodes.length) return { name, missing: `${count}${formatProgress(pool)}` };
-  const why = isReportedNow(pool, cluster) ? 'the pool is not Updated yet' : NOT_SEEN;
-  return { name, missing: `${count}, ${why}` };
+  if (!isReportedNow(pool, cluster)) return { name, missing: NOT_SEEN };
+  return { name, missing: formatProgress(pool) ?? `${count}, the pool is not Updated yet` };
 }
 
 const NOT_SEEN = 'the operator has not seen the last change of the pool or its MachineConfigs yet';

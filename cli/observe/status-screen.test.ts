@@ -67,6 +67,26 @@ function screen(columns: number | undefined, wide = false): string {
   return formatStatus(statusView(cluster, NOW), { wide, allNodes: false, now: NOW, columns });
 }
 
+test('a pool whose next target is not assigned yet has no nodes that are up to date', () => {
+  const nodes = ['a', 'b'].map((name) => {
+    const versions = { current: 'rendered-worker-1', desired: 'rendered-worker-1' };
+    return machineConfigNode(name, { configVersion: versions, conditions: [condition('Updated', 'True')] });
+  });
+  const lastLine = (updatedMachineCount: number) => {
+    const one = pool([condition('Degraded', 'True', 'the build failed')], {
+      ...{ machineCount: 2, updatedMachineCount },
+    });
+    const of = observed({
+      pools: [one],
+      machineConfigNodes: nodes,
+      nodes: nodes.map(({ metadata }) => node(metadata.name)),
+    });
+    return formatStatus(statusView(of, NOW), { wide: false, allNodes: false, now: NOW }).split('\n').at(-1);
+  };
+  expect(lastLine(2)).toBe('2 nodes are up to date');
+  expect(lastLine(0)).toBe('2 nodes run what they are assigned');
+});
+
 describe.each([60, 100, 200])('at %i columns', (columns) => {
   const lines = screen(columns).split('\n');
   const text = lines

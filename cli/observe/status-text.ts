@@ -73,13 +73,21 @@ export function formatStatus(view: StatusView, options: TextOptions): string {
       : sentenceTable(nodeHead(wide), shortRows(groups.map((group) => nodeRow(group, options))), columns),
     [
       ...(more > 0 ? [`and ${plural(more, 'more node')} at work`] : []),
-      ...(settled > 0 ? [`${plural(settled, 'node')} ${settled === 1 ? 'is' : 'are'} up to date`] : []),
+      ...(settled > 0 ? [formatSettled(settled, view)] : []),
     ],
   ];
   return blocks
     .filter((lines) => lines.length > 0)
     .map((lines) => lines.join('\n'))
     .join('\n\n');
+}
+
+/** A node runs what it is assigned; a pool may have a target that it has yet to assign: its image is not built. */
+function formatSettled(settled: number, { pools }: StatusView): string {
+  const updated = pools.reduce((sum, { nodes }) => sum + nodes.updated, 0);
+  const nodes = plural(settled, 'node');
+  if (settled > updated) return `${nodes} ${settled === 1 ? 'runs what it is' : 'run what they are'} assigned`;
+  return `${nodes} ${settled === 1 ? 'is' : 'are'} up to date`;
 }
 
 function triedIn({ pools }: StatusView): readonly string[] {

@@ -118,6 +118,34 @@ test.each<[string, Case, string | RegExp]>([
   else expect(stuck(of)).toMatch(why);
 });
 
+const RACK = 'example.com/rack';
+
+/** @returns why a pool of one rack, of whose nodes one may be unavailable, comes no further. */
+function stuckRack(b: ReturnType<typeof node>, status: MachineConfigNodeStatus = staged) {
+  const made = pool([condition('Updating', 'True', '', 'MaxUnavailableReached')]);
+  const shale = { failureDomains: { topologyKey: RACK } };
+  const worker = { ...made, spec: { ...made.spec, maxUnavailable: 3, shale } };
+  const labelled = [node('a'), b].map((each) => ({
+    ...each,
+    metadata: { ...each.metadata, labels: { [RACK]: 'r1' } },
+  }));
+  const members = [machineConfigNode('a', staged), machineConfigNode('b', status)];
+  const cluster = observed({ pools: [worker], machineConfigNodes: members, nodes: labelled });
+  return stuckBecause(worker, members, members, cluster, NOW);
+}
+
+test('nothing moves any more where others use up the failure domain of all that are left', () => {
+  expect(stuckRack(inMaintenance)).toBe(
+    `no node of failure domain r1 can start: node b uses up the domain's maxUnavailable: ${MAINTENANCE}; or raise the domain's maxUnavailable`,
+  );
+});
+
+test('something may move where the failure domain has room, or the rollout itself uses it up', () => {
+  expect(stuckRack(node('b'))).toBeUndefined();
+  const reboots = { plan, conditions: [condition('RebootedNode', 'Unknown', 'reboots')] };
+  expect(stuckRack(node('b', { [annotations.cordonedByShale]: 'true' }, true), reboots)).toBeUndefined();
+});
+
 test.each<[string, Case]>([
   ['nothing is left', { statuses: [] }],
   ['a node waits for its turn', { statuses: [staged] }],

@@ -87,7 +87,10 @@ function answerOf({ names, deadline }: TryToRun, seen: ObservedCluster, now: num
       return { name };
     const progress = poolsArrival([name], seen, now);
     if (progress.kind === 'stopped') return { name, stopped: progress.why };
-    const where = progress.kind === 'arrived' ? 'every node runs the change' : formatProgress(pool).slice(2);
+    const where =
+      progress.kind === 'arrived'
+        ? 'every node runs the change'
+        : (formatProgress(pool) ?? 'the pool is not Updated yet');
     return { name, missing: `${where}; waiting until ${own.until} for shale try confirm` };
   });
   return arrivalOfAll(parts);

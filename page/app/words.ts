@@ -1,4 +1,5 @@
 import { type NodeStateName, nodeStateNames } from '../../api/node-state.ts';
+import { inOneLine } from '../../api/visible-text.ts';
 import { duration } from '../../view/words.ts';
 import type { NodeRow, PageView, PoolRow } from '../model/view.ts';
 
@@ -120,12 +121,7 @@ export function formatLeft(deadline: string, now: number): string {
 
 /** @returns a text in one line, with each digest and hash cut to its first digits. */
 export function withShortHashes(text: string): string {
-  return text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '')
-    .join('; ')
-    .replaceAll(/\b([0-9a-f]{10})[0-9a-f]{14,}\b/g, '$1…');
+  return inOneLine(text).replaceAll(/\b([0-9a-f]{10})[0-9a-f]{14,}\b/g, '$1…');
 }
 
 /** @returns a short form of an image: repository and the first digits of the digest. */

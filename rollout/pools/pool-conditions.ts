@@ -4,6 +4,7 @@ import type { Condition } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
+import { inOneLine } from '../../api/visible-text.ts';
 import type { FailingStep } from '../../cluster/failing-steps.ts';
 import { formatDisputes, type PoolDispute } from '../../machineconfig/pool-disputes.ts';
 import { NOTHING_BEGINS } from '../gates/closed.ts';
@@ -280,7 +281,7 @@ function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
 export function nodeDegradedVerdict(states: readonly NodeState[]): Verdict {
   const reports = states.flatMap(({ name, progress, away }) =>
     away === undefined && progress.kind === 'degraded'
-      ? [`Node ${name} is reporting: ${JSON.stringify(progress.why)}`]
+      ? [`Node ${name} is reporting: ${JSON.stringify(inOneLine(progress.why))}`]
       : [],
   );
   return reports.length === 0

@@ -19,6 +19,10 @@ describe('NodeDegraded', () => {
     expect(text(nodeDegradedVerdict([failed('b'), failed('a'), failed('c', { away })]))).toBe(
       'True NodesDegraded Node a is reporting: "no space", Node b is reporting: "no space"',
     );
+    const why = 'etcd is away\n2 of 3 are healthy';
+    expect(text(nodeDegradedVerdict([failed('a', { progress: { kind: 'degraded', why, since: 0 } })]))).toBe(
+      'True NodesDegraded Node a is reporting: "etcd is away; 2 of 3 are healthy"',
+    );
   });
 });
 

@@ -6,6 +6,7 @@ import {
   type NodeConditionType,
   PREPARE_FAILED,
   PREPARE_REFUSED,
+  ROLLING_BACK,
   type UpdatePlan,
   type UpdateRecord,
 } from '../../api/machine-config-node.ts';
@@ -64,6 +65,11 @@ export function stageOf(conditions: readonly Condition[] | undefined): DaemonSta
     if (condition?.status === 'Unknown') return { kind, condition };
   }
   return undefined;
+}
+
+/** @returns whether the daemon rolls an update back, of which the record says nothing until that has ended. */
+export function isRollingBack(stage: DaemonStage | undefined): boolean {
+  return stage?.condition.reason === ROLLING_BACK;
 }
 
 /** @returns whether the node runs its target: the status names it, and nothing is left to do. */
