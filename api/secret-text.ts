@@ -1,7 +1,6 @@
 /**
  * Secrets in free text: lines of files, messages, logs. A value that can be left out as a whole is left out; this is
- * for text that people read all the same. The time is linear in the length of the text, because whoever writes the text
- * chooses it.
+ * for text that people read all the same. The time is linear in the length of the text, which its author chooses.
  */
 
 /** What stands for a value. */

@@ -49,7 +49,7 @@ export class BuildFailure extends Error {
 /** @returns the failure of a build, which separates temporary errors from those that an admin has to fix. */
 export function asBuildFailure(error: unknown): BuildFailure {
   if (error instanceof CredentialsUnreadable) {
-    // Whoever writes a Secret may correct it.
+    // The Secret may be corrected.
     return new BuildFailure('SecretUnusable', error.message, { cause: error, temporary: true });
   }
   if (error instanceof RegistryError) {

@@ -5,7 +5,10 @@ import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
 import { imageProblems } from '../predict/image/image-to-build.ts';
 import { formatRefusal, refusingNodes } from '../predict/node/refusing-nodes.ts';
 import {
+  formatObjectProblem,
   layeredRenderings,
+  type ObjectProblem,
+  type ObjectRef,
   type OfflineCluster,
   offlineCluster,
   problemsOf,
@@ -59,7 +62,7 @@ export function validateCommand(): Command {
 interface Given {
   readonly live: LiveCluster | undefined;
   readonly objects: readonly KubernetesObject[];
-  /** Where the objects of a kind and name are in the files. */
+  /** Where the objects of a kind and name are in the files, by {@link keyOf} these. */
   readonly places: ReadonlyMap<string, string>;
   /** Problems of the documents that are no objects, with their places. */
   readonly unreadable: readonly string[];
@@ -71,7 +74,7 @@ async function given(flags: FileFlags): Promise<Given> {
     return { live, objects: live.objects, places: new Map(), unreadable: [] };
   }
   const { objects, problems } = await readDocuments(flags.filename);
-  const byName = Map.groupBy(objects, ({ object: { kind, metadata } }) => `${kind} ${metadata.name}`);
+  const byName = Map.groupBy(objects, ({ object: { kind, metadata } }) => keyOf({ kind, ...metadata }));
   return {
     live: undefined,
     objects: objects.map(({ object }) => object),
@@ -82,10 +85,15 @@ async function given(flags: FileFlags): Promise<Given> {
   };
 }
 
-/** @param problem that begins with a kind and a name. @returns the problem, with the place of that object before it. */
-function placed(problem: string, places: ReadonlyMap<string, string>): string {
-  const place = places.get(problem.slice(0, problem.indexOf(': ')));
-  return place === undefined ? problem : `${place}: ${problem}`;
+/** @returns the problem in a line, with the place of its object before it. */
+function placed(problem: ObjectProblem, places: Given['places']): string {
+  const place = problem.object && places.get(keyOf(problem.object));
+  const line = formatObjectProblem(problem);
+  return place === undefined ? line : `${place}: ${line}`;
+}
+
+function keyOf({ kind, name }: ObjectRef): string {
+  return JSON.stringify([kind, name]);
 }
 
 /** @returns such as `2 MachineConfigs and 1 other object are`. */

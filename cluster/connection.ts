@@ -204,7 +204,7 @@ function agentFor({ protocol }: URL, options: AgentOptions = {}): Agent | HttpAg
 
 /**
  * @param url of a server that isn't the cluster's. @param options of TLS are of no effect without it.
- * @returns what connects to it, by the proxy in the environment if there is one. Whoever asks for it destroys it.
+ * @returns what connects to it, by the proxy in the environment if there is one. The caller destroys it.
  * @throws EgressProxyError.
  */
 export function outsideAgentFor(

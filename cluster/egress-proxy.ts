@@ -76,7 +76,7 @@ function choosing<T extends HttpAgent>(proxied: T, direct: T, noProxy: string): 
   return proxied;
 }
 
-/** As those of Node that serve whoever brings none. */
+/** As Node's default agents, which serve requests that name no agent. */
 const SHARED = { keepAlive: true, scheduling: 'lifo', timeout: 5_000 } as const;
 
 /**

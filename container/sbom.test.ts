@@ -31,6 +31,10 @@ test('names every package with its version, its origin and its licence', () => {
     checksums: [{ algorithm: 'SHA512', checksumValue: '000102' }],
     licenseDeclared: 'MIT',
   });
+  // SPDX 2.3, "Package download location": every package has one.
+  expect(document.packages.find(({ name }: { name: string }) => name === 'b')).toMatchObject({
+    downloadLocation: 'NOASSERTION',
+  });
   const contained = document.relationships.map(
     ({ relatedSpdxElement }: { relatedSpdxElement: string }) => relatedSpdxElement,
   );

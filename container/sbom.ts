@@ -90,7 +90,7 @@ function npmElement([place, { name, version = '', resolved, integrity, license }
   const locator = `pkg:npm/${full.replace('@', '%40')}@${version}`;
   return {
     ...element(`SPDXRef-npm-${idOf(place)}`, full, version),
-    downloadLocation: resolved,
+    downloadLocation: resolved ?? 'NOASSERTION',
     ...(integrity === undefined ? {} : { checksums: [checksumOf(integrity)] }),
     licenseDeclared: license ?? 'NOASSERTION',
     externalRefs: [purl(locator)],

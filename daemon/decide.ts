@@ -43,7 +43,7 @@ function decideFree(observation: DaemonObservation): Step {
   if (certificate !== undefined) return { kind: 'applyCertificate', ...certificate };
   const { armed, journal, repair, powerOff } = observation;
   if (journal !== undefined) return resume(journal, observation) ?? towardsTarget(observation);
-  // Whoever powers it off holds it, and what is armed stays as it is then.
+  // The maintenance that powers it off holds the node, so its next boot stays as it is.
   if (powerOff !== undefined) return { kind: 'powerOff', request: powerOff };
   // First of all: until then any reboot boots what the operator may no longer permit.
   if (armed !== undefined) {

@@ -70,7 +70,7 @@ export function writesAtOnce(osBackend: string): boolean {
   return osBackend === 'ostree';
 }
 
-/** @returns why the node reboots, after whoever looked closer found it out. @param why a clause. */
+/** @returns why the node reboots, as a closer look found. @param why a clause. */
 export function rebootBecause(why: string): Extract<OptIn, { readonly kind: 'reboot' }> {
   return { kind: 'reboot', why: `${SWITCH}, and ${why}` };
 }

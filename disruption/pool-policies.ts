@@ -9,9 +9,9 @@ import { isPattern } from './path-pattern.ts';
 
 /**
  * The policies of each pool: the cluster's, and over them those of spec.shale.nodeDisruptionPolicies that select it.
- * The operator records them in the status of the MachineConfiguration, and whoever decides takes them from there, by
- * the pool's name or by the digest that a node's spec and an image's label carry: so all decide by the same policies,
- * also while a changed label of a pool is on its way.
+ * The operator records them in the status of the MachineConfiguration, and every process reads them there, by the
+ * pool's name or by the digest that a node's spec and an image's label carry: so all decide by the same policies, also
+ * while a changed label of a pool is on its way.
  */
 
 type Spec = MachineConfiguration['spec'];

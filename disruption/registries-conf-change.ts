@@ -109,8 +109,7 @@ export function isAllDecided(
 
 /**
  * @returns both files without what is decided. A file of Shale's comes with the first mirror rule and goes with the
- *   last one, and so do the search registries that every such file has: whoever decides about all of its rules decides
- *   about them.
+ *   last one, and so do the search registries that every such file has: a policy for all of its rules covers them, too.
  */
 function undecided(
   from: string | undefined,

@@ -17,7 +17,7 @@ interface Suspension {
 
 /**
  * @returns undefined where nodes are updated. Removed is refused: an operator that is asked to take itself away has
- *   nothing to take nodes back to, but nor does whoever asks want further updates.
+ *   nothing to take nodes back to, but the request also means that no update is desired.
  */
 export function suspensionOf(spec: Spec): Suspension | undefined {
   const state = spec?.managementState;

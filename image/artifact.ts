@@ -9,7 +9,7 @@ export interface Artifact {
   /** What kind of thing it is, as a media type; by it a reader finds it among an image's referrers. */
   readonly artifactType: string;
   readonly content: Uint8Array;
-  /** Further blobs, each of a type of its own; whoever doesn't know them reads the content alone. */
+  /** Further blobs, each of a type of its own; a reader that doesn't know them reads the content alone. */
   readonly more?: readonly { readonly mediaType: string; readonly content: Uint8Array }[];
   /** Of the manifest; a list of referrers shows them. */
   readonly annotations: Readonly<Record<string, string>>;

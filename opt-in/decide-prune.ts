@@ -135,7 +135,7 @@ export function rollbackOf({
 
 /**
  * New nodes boot the image that the operator has chosen, and until the builder has moved the tag, the one before:
- * whoever deletes an image deletes the tag with it.
+ * a registry deletes the tag with the image.
  */
 function isForNewNodes(
   { status }: MachineOSBuild,

@@ -30,7 +30,7 @@ export interface ReleaseFacts {
 
 /**
  * An in-toto statement (v1) with SLSA's provenance (v1). It has no invocation and no times: the same release has the
- * same statement, whoever makes it.
+ * same statement, no matter who makes it.
  *
  * @returns JSON in its canonical form.
  */

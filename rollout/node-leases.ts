@@ -35,7 +35,7 @@ export type LeaseHolding =
   | { readonly by: 'us'; readonly since?: number }
   /** `left`: it was ours and ran out; the object is still there. */
   | { readonly by: 'nobody'; readonly left?: boolean }
-  /** Held for whoever switched the machine off, so that no remediator powers it on. */
+  /** Held for the person who switched the machine off, so that no remediator powers it on. */
   | { readonly by: 'powered-off' }
   | { readonly by: 'other'; readonly holder: string };
 

@@ -77,7 +77,7 @@ export const NodeView = z.strictObject({
     .array(z.strictObject({ pod: z.string(), reason: z.string() }))
     .readonly()
     .optional(),
-  /** The target is its next boot: whoever reboots it applies it. */
+  /** The target is its next boot: any reboot applies it. */
   nextBoot: z.literal(true).optional(),
   ready: z.boolean(),
   /** Why it is not ready, in the words of its Node. */

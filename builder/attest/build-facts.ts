@@ -3,7 +3,7 @@ import { annotations, imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { type Digest, type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 
-/** Where the MachineConfigs came from, as whoever applied them says. */
+/** Where the MachineConfigs came from, as the user who applied them states. */
 export interface ConfigSource {
   /** URL of a repository. */
   readonly url?: string;

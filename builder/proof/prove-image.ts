@@ -82,8 +82,8 @@ export type ComputedProof =
 const MOST_IMAGES = 16;
 
 /**
- * Computes an image again and compares it (docs/decisions/0002-images-are-computed-again.md). Whoever made it, the key
- * that signed it and the registry are not believed.
+ * Computes an image again and compares it (docs/decisions/0002-images-are-computed-again.md). The builder, the key that
+ * signed it and the registry are not trusted.
  *
  * @throws RegistryError, ContentError; UnstatedInputs while no key that nodes accept has signed what commands were
  *   given.

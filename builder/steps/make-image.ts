@@ -246,7 +246,7 @@ function sourcesOf(
   return name === metadata.name ? source.flatMap((each) => machineConfigs.get(each.name ?? '') ?? []) : [];
 }
 
-/** Temporary: whoever creates the MachineOSConfig may create its Secrets a little later. */
+/** Temporary: the Secrets of a MachineOSConfig may be created a little later. */
 function secretFailure(error: unknown): never {
   if (error instanceof SecretError || error instanceof SigningKeyError) {
     throw new BuildFailure('SecretUnusable', error.message, { cause: error, temporary: true });

@@ -154,7 +154,7 @@ export class RunningBuilds {
       this.#unwritten.set(build, { job, end });
       await this.#writeEnd(job, end);
     } catch (error) {
-      // Whoever aborts a build reports why.
+      // The caller that aborts a build reports why.
       if (signal.aborted && !this.#unwritten.has(build)) metrics?.interrupted();
       else {
         this.#reporters(job).log.warn(

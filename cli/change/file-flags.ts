@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import type { KubernetesObject } from '../../api/object.ts';
 import {
   changedCluster,
+  formatObjectProblem,
   type OfflineCluster,
   offlineCluster,
 } from '../../predict/objects/offline-cluster.ts';
@@ -94,6 +95,6 @@ export async function readChangeFlags(flags: ChangeFlags): Promise<Change> {
 
 /** @throws {CommandError} that names every malformed object once. */
 export function refuseMalformed(...clusters: readonly OfflineCluster[]): void {
-  const problems = new Set(clusters.flatMap(({ malformed }) => malformed));
+  const problems = new Set(clusters.flatMap(({ malformed }) => malformed.map(formatObjectProblem)));
   if (problems.size > 0) throw new CommandError([...problems].join('\n'), exitCodes.usage);
 }

@@ -64,7 +64,7 @@ function namedTarget(
   const targets = new Map(matches.map((entry) => [entry.image ?? entry.config, entry]));
   const [match] = matches;
   if (match === undefined) return notFound(to, fitting, layered);
-  // Whoever names a config wants the last image of it.
+  // A config stands for its last image.
   const isOneConfig = matches.every(({ config }) => config === match.config);
   const isNamed = ofRevision.length > 0 || exact.length > 0;
   return targets.size === 1 || (isNamed && isOneConfig)

@@ -47,7 +47,7 @@ function section(name: string, lists: Readonly<Record<string, readonly unknown[]
 }
 
 /**
- * Finds what whoever reads the output should perhaps not know: user data can be read by every process of a machine, on
+ * Finds what readers of the output should perhaps not know: user data can be read by every process of a machine, on
  * many clouds.
  *
  * @returns the fields of the pool's sections with secrets, by their JSON paths.

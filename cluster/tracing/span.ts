@@ -39,7 +39,7 @@ interface SpanAttributes {
   readonly 'shale.pool'?: string;
   readonly 'shale.config'?: string;
   /** By digest. */
-  readonly 'shale.image'?: string | undefined;
+  readonly 'shale.image'?: string;
   readonly 'shale.build'?: string;
   /** Append, Relabel or Engine. */
   readonly 'shale.build.way'?: string;
@@ -52,7 +52,7 @@ interface SpanAttributes {
   readonly 'shale.step'?: string;
   /** Succeeded, RolledBack or Failed. */
   readonly 'shale.result'?: string;
-  readonly 'shale.nodes'?: number | undefined;
+  readonly 'shale.nodes'?: number;
   readonly 'k8s.node.name'?: string;
 }
 

@@ -21,8 +21,8 @@ const OUTSIDE = ['env', '--unset=container'];
  *
  * That of process ids is the pod's already; asked for it all the same, nsenter would run the command in a process of
  * its own and hand no signal on, so that no time limit could end it. A host that is a container has one of its own.
- * There the command has to be signalled as well (by its process group); it is notified of nsenter's end, too, for
- * whoever ends only that.
+ * There the command has to be signalled as well (by its process group); it is notified of nsenter's end, too, for a
+ * caller that ends only that.
  *
  * @param init process id of the host's init, as the daemon sees it.
  */

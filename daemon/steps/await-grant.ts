@@ -85,8 +85,8 @@ function formatHolder(holder: string): string {
 
 /**
  * A grant is good only while its holder has the node's lease: a maintenance that took it over has the node to itself.
- * Nor is it good for long without an operator, who could not take it back: whoever works on the node meanwhile, or
- * has switched the machine off and on again, is not seen by anybody.
+ * Nor is it good for long without an operator, because nobody could withdraw it: no process notices a person who
+ * works on the node meanwhile, or who has switched the machine off and on again.
  *
  * @param now ms since the epoch.
  * @returns why the node must not be changed now; undefined when it may. Where the daemon may not read leases, the

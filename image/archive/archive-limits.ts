@@ -1,7 +1,7 @@
 import type { Header } from 'tar-stream';
 import { ContentError } from '../registry/registry-error.ts';
 
-/** How much whoever reads an archive takes of it: commands of a Containerfile decide what is in it. */
+/** How much is read of an archive: commands of a Containerfile decide what is in it. */
 export interface ArchiveLimits {
   /** Bytes of all entries, which layers take on the disk. */
   readonly bytes: number;

@@ -20,8 +20,8 @@ const FACTS_TYPE = 'application/vnd.shale.base-facts.v1+gzip';
 const MAX_RECORD_BYTES = 256 * 1024 * 1024;
 
 /**
- * Pushes the record of a base, so that another process need not read its layers. Whoever reads it has to know its
- * digest: the tag only keeps it from being collected.
+ * Pushes the record of a base, so that another process need not read its layers. A reader has to know its digest: the
+ * tag only keeps it from being collected.
  *
  * @param chainId of the layers that it is of.
  * @returns its digest.

@@ -3,7 +3,7 @@ import type { RegistryClient } from '../registry/registry-client.ts';
 import type { BaseTree } from './base-tree.ts';
 import { type BaseImage, chainIds, readBaseTree, type TreeBelow } from './read-base.ts';
 
-/** A tree that was read before, by whoever keeps it. */
+/** A tree that was read before, perhaps by another process. */
 export interface KeptTree {
   /** Of the layers that it is of. */
   readonly chainId: Digest;
@@ -51,7 +51,7 @@ export class BaseTrees {
   }
 
   /**
-   * @param kept trees of other processes, which whoever gives them verifies.
+   * @param kept trees of other processes; reading one verifies it.
    * @throws RegistryError, ContentError
    */
   async treeOf(

@@ -41,7 +41,7 @@ interface ReadOptions {
 /**
  * Reads a layer entry by entry; memory stays the same whatever its size.
  *
- * @param blob the compressed layer; whoever gives it verifies its digest and size.
+ * @param blob the compressed layer; the caller verifies its digest and size.
  * @yields what the layer does, in its order. When it is done the diffID was verified: until then nothing may be
  *   believed.
  * @throws LayerError for an unknown compression, a broken archive, more bytes or entries than it may have, a device

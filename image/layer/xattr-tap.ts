@@ -13,7 +13,7 @@ type State =
   | { readonly kind: 'skip'; readonly left: number };
 
 /**
- * Listens to a tar archive on its way to whoever reads its entries, for the one thing that tar-stream takes for text
+ * Listens to a tar archive on its way to the reader of its entries, for the one thing that tar-stream takes for text
  * and so spoils: the bytes of extended attributes.
  */
 export class XattrTap {

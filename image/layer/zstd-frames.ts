@@ -67,7 +67,7 @@ class FrameWalk {
       this.#read = read;
       return this.#gather('size', 8 - START_BYTES);
     }
-    // Whoever decompresses it says what it is.
+    // Left to the decompressor, which reports what it is.
     if (magic !== FRAME) return this.#pass(Number.POSITIVE_INFINITY, 'end');
     const descriptor = read[START_BYTES - 1] ?? 0;
     const isSingleSegment = (descriptor & 0b10_0000) !== 0;

@@ -19,8 +19,8 @@ export interface RegistryAccess {
   readonly plainHttp?: ReadonlySet<string>;
   /**
    * Registries of which any certificate will do, and plain HTTP where they have no TLS: `insecure` of registries.conf.
-   * It holds for these hosts alone, and for no token service and no storage elsewhere that they name: whoever answers
-   * for such a registry isn't known, and would have credentials sent to any place in the clear.
+   * It holds for these hosts alone, and for no token service and no storage elsewhere that they name: the server of
+   * such a registry isn't authenticated, and could have credentials sent to any place in the clear.
    */
   readonly insecure?: ReadonlySet<string>;
   /** ms; a registry that says nothing for so long is not at work any more. One minute where it is not given. */

@@ -67,8 +67,7 @@ export async function signStatement(
 }
 
 /**
- * The statements beside an image that a key signed. Whether their subject is this image is for whoever reads them to
- * see.
+ * The statements beside an image that a key signed. The caller checks that their subject is this image.
  *
  * @param publicKey in PEM.
  * @throws RegistryError, ContentError, SigningKeyError

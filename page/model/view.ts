@@ -49,7 +49,7 @@ export interface PoolRow extends Omit<PoolSummary, 'name' | 'config' | 'rollback
   /** The rendered config of its target, and the one that all of its nodes ran before, if that is another one. */
   readonly config: string;
   readonly from?: string;
-  /** Where its MachineConfigs come from, as whoever applies them says: a URL and a revision. */
+  /** Where its MachineConfigs come from, as the user who applied them states: a URL and a revision. */
   readonly source?: { readonly url?: string; readonly revision?: string };
 }
 

@@ -54,7 +54,7 @@ export function changeNames(pool: MachineConfigPool, revisions: readonly PoolRev
 
 /**
  * Bounds of an answer, and of the work for it, which grows with the square of the lines that differ: a page shows no
- * more than people read, and whoever writes a MachineConfig chooses what is compared.
+ * more than people read, and the author of a MachineConfig chooses what is compared.
  */
 const MOST_CHANGES = 200;
 const MOST_LINES = 400;

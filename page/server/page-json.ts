@@ -10,7 +10,7 @@ const ESCAPED = /\\[bfru]/;
  * The one place where data leaves for the page.
  *
  * @returns the value as JSON in one line. In its texts, characters that a reader can't see are shown as their escapes:
- *   whoever writes a status decides neither where the page's lines end nor in which order they are read.
+ *   the text of a status must neither end the page's lines nor change the order in which they are read.
  */
 export function pageJson(value: unknown): string {
   const json = JSON.stringify(value);

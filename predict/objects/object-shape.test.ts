@@ -1,7 +1,13 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../api/object.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
-import { offlineCluster, problemsOf, renderingProblems, warningsOf } from './offline-cluster.ts';
+import {
+  formatObjectProblem,
+  offlineCluster,
+  problemsOf,
+  renderingProblems,
+  warningsOf,
+} from './offline-cluster.ts';
 
 const MCO = 'machineconfiguration.openshift.io/v1';
 const CONFIG = 'config.openshift.io/v1';
@@ -150,7 +156,7 @@ test.each<[string, KubernetesObject[], string[]]>([
     ['MachineConfig 50-a: metadata.annotations: expected strings by name'],
   ],
 ])('problems of %s', (_name, objects, expected) => {
-  expect(problemsOf(offlineCluster(objects))).toEqual(expected);
+  expect(problemsOf(offlineCluster(objects)).map(formatObjectProblem)).toEqual(expected);
 });
 
 test('objects of another group or version are not taken for those of Shale', () => {
@@ -240,6 +246,6 @@ test.each<[string, string, object | undefined, string[]]>([
   const cluster = offlineCluster([
     Object.assign(given, { metadata: { ...given.metadata, annotations }, status }),
   ]);
-  expect(problemsOf(cluster)).toEqual(problems);
+  expect(problemsOf(cluster).map(formatObjectProblem)).toEqual(problems);
   expect(warningsOf(cluster)).toEqual([]);
 });

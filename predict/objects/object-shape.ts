@@ -14,7 +14,7 @@ import { formatProblem, quote } from '../../machineconfig/problem.ts';
 import { nearestKind } from './nearest-kind.ts';
 import { repeatedItems } from './repeated-items.ts';
 
-/** An object, and how its structure violates the schema: one line for each problem. */
+/** An object, and how its structure violates the schema: one line for each problem, without the object's name. */
 interface ShapedObject {
   readonly object: KubernetesObject;
   /** Whether it is of a kind that Shale defines. */
@@ -51,9 +51,7 @@ export function shapeOf(object: KubernetesObject): ShapedObject {
   return {
     object: shaped,
     isDefined: true,
-    problems: [...metadata, ...spec.problems, ...nameProblems(shaped), ...preBuiltImageProblems(shaped)].map(
-      (problem) => `${subject}: ${problem}`,
-    ),
+    problems: [...metadata, ...spec.problems, ...nameProblems(shaped), ...preBuiltImageProblems(shaped)],
     warnings: [...unknown, ...spec.unknown].map(
       (field) => `${subject}: ${field}: is not a field that Shale knows and has no effect`,
     ),
@@ -82,7 +80,7 @@ const LEFT_OUT = ['ControllerConfig', 'ImageContentPolicy', 'InternalReleaseImag
  * Finds what an API server with Shale's definitions refuses: in their groups, another version or a typo of their kinds,
  * and in a group of Shale's own any kind that it doesn't have.
  */
-function unknownKind({ apiVersion, kind, metadata }: KubernetesObject): string[] {
+function unknownKind({ apiVersion, kind }: KubernetesObject): string[] {
   const [group = ''] = apiVersion.split('/');
   const ofGroup = crdDefinitions.filter((each) => each.kind.group === group);
   if (ofGroup.length === 0 || LEFT_OUT.includes(kind)) return [];
@@ -95,7 +93,7 @@ function unknownKind({ apiVersion, kind, metadata }: KubernetesObject): string[]
     nearest === undefined
       ? ofGroup.map((each) => each.kind.kind).join(', ')
       : `${nearest.kind.kind} of ${apiVersionOf(nearest.kind)}`;
-  return [`${kind} ${metadata.name}: kind: is unknown in ${apiVersion}; expected ${expected}`];
+  return [`kind: is unknown in ${apiVersion}; expected ${expected}`];
 }
 
 /** API groups whose kinds are meant for nodes; of other groups' objects nobody expects an effect on them. */

@@ -43,10 +43,23 @@ import { hasEffectiveName, shapeOf } from './object-shape.ts';
 import { unselectedImages } from './pinned-images.ts';
 import { doubtfulSettings, unselectedConfigs, unusedSettings } from './without-effect.ts';
 
+/** What is wrong with an object of a cluster. */
+export interface ObjectProblem {
+  /** Undefined for what several objects have together. */
+  readonly object: ObjectRef | undefined;
+  /** On one line, without the object. */
+  readonly what: string;
+}
+
+export interface ObjectRef {
+  readonly kind: string;
+  readonly name: string;
+}
+
 /** The objects of a cluster that rendering needs. */
 export interface OfflineCluster {
-  /** Problems of objects that violate their schema, one line each; these objects are in none of the other fields. */
-  readonly malformed: readonly string[];
+  /** Problems of objects that violate their schema; these objects are in none of the other fields. */
+  readonly malformed: readonly ObjectProblem[];
   /** What is valid in these objects and has no effect, one line each. */
   readonly unused: readonly string[];
   readonly pools: readonly MachineConfigPool[];
@@ -115,7 +128,7 @@ export function offlineCluster(
   const nodes = ofKind(Nodes);
   const pinnedImageSets = ofKind(PinnedImageSets);
   return {
-    malformed: checked.flatMap(({ problems }) => problems),
+    malformed: checked.flatMap(({ object, problems }) => problemsWith(object, problems)),
     unused: [
       ...checked.flatMap(({ warnings }) => warnings),
       ...doubtfulSettings(given),
@@ -212,25 +225,37 @@ function missingPools(
   }));
 }
 
-/** @returns every problem, one line each; empty for a valid cluster. */
-export function problemsOf(cluster: OfflineCluster): string[] {
+/** @returns every problem; empty for a valid cluster. */
+export function problemsOf(cluster: OfflineCluster): readonly ObjectProblem[] {
+  const { malformed, configs, machineConfiguration, pools, services, limits } = cluster;
   return [
-    ...cluster.malformed,
-    ...cluster.configs.flatMap((config) =>
-      parseMachineConfig(config, cluster.limits).problems.map(
-        (problem) => `MachineConfig ${config.metadata.name}: ${formatProblem(problem)}`,
-      ),
+    ...malformed,
+    ...configs.flatMap((config) =>
+      problemsWith(config, parseMachineConfig(config, limits).problems.map(formatProblem)),
     ),
-    ...configurationProblems(cluster.machineConfiguration?.spec).map(
-      (problem) => `MachineConfiguration cluster: ${formatProblem(problem)}`,
-    ),
-    ...cluster.pools.flatMap((pool) => {
+    ...(machineConfiguration === undefined
+      ? []
+      : problemsWith(
+          machineConfiguration,
+          configurationProblems(machineConfiguration.spec).map(formatProblem),
+        )),
+    ...pools.flatMap((pool) => {
       const problem = streamProblem(pool, cluster.streams, workerOf(cluster));
-      return problem === undefined ? [] : problemLines(problem);
+      return problem === undefined ? [] : problemsWith(undefined, problemLines(problem));
     }),
-    ...registryProblems(cluster),
-    ...cluster.services.flatMap((verdict) => serviceProblems(verdict)),
+    ...problemsWith(undefined, registryProblems(cluster)),
+    ...services.flatMap((verdict) => serviceProblems(verdict)),
   ];
+}
+
+function problemsWith(object: KubernetesObject | undefined, lines: readonly string[]): ObjectProblem[] {
+  const named = object && { kind: object.kind, name: object.metadata.name };
+  return lines.map((what) => ({ object: named, what }));
+}
+
+/** @returns a problem on one line, for the command line. */
+export function formatObjectProblem({ object, what }: ObjectProblem): string {
+  return object === undefined ? what : `${object.kind} ${object.name}: ${what}`;
 }
 
 /** Objects about registries are for all pools, and concern none by its name. */
@@ -252,11 +277,12 @@ export function renderingProblems(cluster: OfflineCluster, isLive: boolean): str
 }
 
 /** @param pool only what concerns this pool. @returns why an object is not in effect, whichever nodes a pool has. */
-function serviceProblems({ object, problems, poolProblems }: ServiceVerdict, pool?: string): string[] {
+function serviceProblems(
+  { object, problems, poolProblems }: ServiceVerdict,
+  pool?: string,
+): readonly ObjectProblem[] {
   const about = poolProblems.filter((each) => !each.isOpen && (pool === undefined || each.pool === pool));
-  return [...problems.map(formatProblem), ...about.map(formatPoolProblem)].map(
-    (problem) => `${object.kind} ${object.metadata.name}: ${problem}`,
-  );
+  return problemsWith(object, [...problems.map(formatProblem), ...about.map(formatPoolProblem)]);
 }
 
 /**
@@ -313,7 +339,7 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
   if (!mirrors.ok) return { ok: false, problems: mirrors.problems.map(formatProblem) };
   const concerned = cluster.services.filter(({ pools }) => pools.includes(name));
   const invalid = concerned.flatMap((verdict) => serviceProblems(verdict, name));
-  if (invalid.length > 0) return { ok: false, problems: invalid };
+  if (invalid.length > 0) return { ok: false, problems: invalid.map(formatObjectProblem) };
   const kept = new Set(cluster.services.flatMap((verdict) => verdict.kept));
   const all = [
     ...cluster.configs,

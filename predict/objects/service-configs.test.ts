@@ -2,7 +2,14 @@ import { expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { aNode, aPool } from '../../test/fixtures/objects.ts';
-import { changedCluster, offlineCluster, problemsOf, renderOffline, warningsOf } from './offline-cluster.ts';
+import {
+  changedCluster,
+  formatObjectProblem,
+  offlineCluster,
+  problemsOf,
+  renderOffline,
+  warningsOf,
+} from './offline-cluster.ts';
 
 const MCO = 'machineconfiguration.openshift.io/v1';
 const pool = { ...aPool('worker'), metadata: { name: 'worker', labels: { tune: 'yes' } } };
@@ -33,7 +40,7 @@ function rendered(...objects: KubernetesObject[]) {
   const files = rendering.ok ? [...rendering.config.files.keys()] : rendering.problems;
   return {
     files,
-    problems: problemsOf(cluster),
+    problems: problemsOf(cluster).map(formatObjectProblem),
     warnings: warningsOf(cluster),
     malformed: cluster.malformed,
   };
@@ -120,7 +127,7 @@ test('a pool that names a stream of OS images is rendered with its image, and is
   const without = offlineCluster([named, motd]);
   const problem =
     'pool/worker: spec.osImageStream.name: "next" is not a key of the ConfigMap os-image-streams; expected that ConfigMap, in the namespace of Shale, with the image of each stream by its name';
-  expect(problemsOf(without)).toEqual([problem]);
+  expect(problemsOf(without).map(formatObjectProblem)).toEqual([problem]);
   expect(renderOffline(without, named)).toEqual({ ok: false, problems: [problem] });
 });
 

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { aPool } from '../../test/fixtures/objects.ts';
-import { offlineCluster, problemsOf, warningsOf } from './offline-cluster.ts';
+import { formatObjectProblem, offlineCluster, problemsOf, warningsOf } from './offline-cluster.ts';
 
 /** @returns what `shale validate` reports of a pool. */
 function reports(spec: object, annotations: Readonly<Record<string, string>> = {}) {
   const pool = aPool('worker', spec);
   const cluster = offlineCluster([{ ...pool, metadata: { ...pool.metadata, annotations } }]);
-  return { problems: problemsOf(cluster), warnings: warningsOf(cluster) };
+  return { problems: problemsOf(cluster).map(formatObjectProblem), warnings: warningsOf(cluster) };
 }
 
 test.each<[string, object, Readonly<Record<string, string>>, RegExp]>([

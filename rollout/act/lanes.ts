@@ -37,7 +37,7 @@ export class Lanes {
     return this.#free > (urgency === 'ends' ? 0 : this.#reserved);
   }
 
-  /** Hands the lane to whoever is next, and may have it. */
+  /** Hands the lane to the next in the queue that may have it. */
   #pass(): void {
     this.#free += 1;
     const urgency = URGENCIES.find((each) => this.#waiting[each].length > 0 && this.#isFreeFor(each));

@@ -109,7 +109,7 @@ async function settingsElsewhere(client: ApiClient, signal: AbortSignal): Promis
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /**
- * The MachineConfiguration without a policy, as if `kubectl apply` had created it: whoever applies it next adopts it.
+ * The MachineConfiguration without a policy, as if `kubectl apply` had created it: the next `kubectl apply` adopts it.
  */
 function withoutPolicies() {
   const object = (annotations: Readonly<Record<string, string>>) => ({

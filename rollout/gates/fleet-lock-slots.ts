@@ -54,7 +54,7 @@ const Recorded = z.object({ url: z.string(), group: z.string(), id: z.string() }
 
 /**
  * The slots of lock services that nodes of this cluster have, or may have. A slot is recorded before it is asked for,
- * so that whoever operates next gives it back, whatever became of the node, its pool and the request. A pass over a
+ * so that the next operator gives it back, whatever became of the node, its pool and the request. A pass over a
  * pool never waits for a service: it holds the nodes that could start, and the answer causes the next pass.
  */
 export class FleetLockSlots {

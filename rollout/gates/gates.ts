@@ -80,7 +80,7 @@ export function poolHold(pool: Pick<PoolObservation, 'pool' | 'settings'>): Hold
   return firstOf(poolGates, ({ hold }) => hold(pool));
 }
 
-/** @returns for a node: why nothing disruptive may begin on it, whoever holds it; undefined when it may. */
+/** @returns for a node: why nothing disruptive may begin on it, no matter who holds it; undefined when it may. */
 export function closingHold(context: GateContext): (node: NodeState) => Hold | undefined {
   const whole = poolHold(context);
   return (node) => whole ?? firstOf(nodeGates, ({ hold }) => hold(context, node));

@@ -8,7 +8,7 @@ export const POWERED_OFF = 'PoweredOff';
 
 /**
  * Somebody switched the machine off, until they remove the annotation. One that runs again all the same (power came
- * back, a remediator, a wrong switch) is left alone and reported: whoever works on the machine may have its cover open.
+ * back, a remediator, a wrong switch) is left alone and reported: a person may work on the machine with its cover open.
  */
 export const poweredOff = {
   kind: 'holder',

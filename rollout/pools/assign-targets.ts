@@ -63,7 +63,7 @@ export function chooseAssignments(
     if (mayMove && takesRoom) staging += 1;
     const target = moves && !mayMove ? nodeTargetOf(spec) : desired;
     const { grant } = workOn(node, spec);
-    // What was granted is finished: whoever waits for the lease would wait for ever.
+    // What was granted is finished: a holder that waits for the lease would wait for ever.
     const isFinishing = grant !== undefined && !isTaken(observed.lease);
     assign.set(node.metadata.name, {
       ...assignedByPool(observation),
@@ -182,7 +182,7 @@ export function keptFromJoining(observation: PoolObservation, now: number): read
 }
 
 /**
- * A node that goes for good gets one, whoever holds it: the pool counts nodes by their MachineConfigNodes, and
+ * A node that goes for good gets one, no matter who holds it: the pool counts nodes by their MachineConfigNodes, and
  * doesn't wait for this one.
  *
  * @param now ms since the epoch.

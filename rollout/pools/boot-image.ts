@@ -28,7 +28,7 @@ export function bootImageOf(
     case 'standard':
       return undefined;
     case 'held': {
-      // Whoever rolled back wants no further node with what the pool was rolled back from.
+      // A new node must not boot the image that the pool was rolled back from.
       const { image } = target.target;
       return image === undefined ? undefined : { image, proof: 'Rollback' };
     }

@@ -18,8 +18,8 @@ export type NodeStep =
   | { readonly kind: 'back-out'; readonly why: string }
   /**
    * The node failed for good, or somebody else holds it: the grant is withdrawn and the lease released, so that
-   * others can work on it. The cordon stays: no pod is to be scheduled on a doubtful node, and whoever maintains or
-   * deletes a node that is cordoned already doesn't cordon it again.
+   * others can work on it. The cordon stays: no pod is to be scheduled on a doubtful node, and a tool that maintains or
+   * deletes nodes doesn't cordon a cordoned one again.
    */
   | { readonly kind: 'let-go'; readonly why: string }
   /** Somebody else holds the lease: withdraw the grant and touch nothing more. */
@@ -52,7 +52,7 @@ export function nodeStep(node: NodeState, context: NodeStepContext): NodeStep {
 }
 
 function stepUnderLease(node: NodeState, context: NodeStepContext): NodeStep {
-  // Whoever switched it off needs its lease, and nothing goes on there.
+  // The person who switched it off needs its lease, and nothing runs there.
   if (node.away?.kind === 'switched-off') return { kind: 'back-out', why: node.away.why };
   return stepOfProgress(node, context);
 }

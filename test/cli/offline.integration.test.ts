@@ -227,13 +227,18 @@ spec:
     const typo = machineConfig('70-c', {}).replace('"MachineConfig"', '"MachinConfig"');
     const old = machineConfig('80-d', {}).replace('openshift.io/v1', 'openshift.io/v2');
     const first = await inputFile('first.yaml', [...configs, typo].join('\n---\n'));
-    const second = await inputFile('second.yaml', old);
+    // A file may have any name; an API server takes none with a colon.
+    const colon = machineConfig('90: e', {});
+    const second = await inputFile('second.yaml', [old, colon].join('\n---\n'));
     const judged = await shale(['validate', '-f', first, second]);
-    expect(judged).toMatchObject({ exitCode: 1, stderr: 'shale: 3 problems found' });
+    expect(judged).toMatchObject({ exitCode: 1, stderr: 'shale: 4 problems found' });
     const CONFIG = 'machineconfiguration.openshift.io/v1';
     expect(judged.stdout.split('\n')).toEqual([
       `${first}: document 3: MachinConfig 70-c: kind: is unknown in ${CONFIG}; expected MachineConfig of ${CONFIG}`,
       `${second}: document 1: MachineConfig 80-d: kind: is unknown in machineconfiguration.openshift.io/v2; expected MachineConfig of ${CONFIG}`,
+      expect.stringContaining(
+        `${second}: document 2: MachineConfig 90: e: metadata.name: is "90: e"; expected `,
+      ),
       expect.stringContaining(`${first}: document 1: MachineConfig 50-a: $.storage.files[0].path: `),
     ]);
     const broken = await inputFile('broken.yaml', `a: [1\n---\n${configs[0]}\n---\nkind: Pod\n`);

@@ -4,7 +4,11 @@ import path from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { parseAllDocuments } from 'yaml';
 import { errorMessage } from '../../api/error-message.ts';
-import { offlineCluster, problemsOf as problemsOfCluster } from '../../predict/objects/offline-cluster.ts';
+import {
+  formatObjectProblem,
+  offlineCluster,
+  problemsOf as problemsOfCluster,
+} from '../../predict/objects/offline-cluster.ts';
 import { stepsOf } from './console.ts';
 import { problemsOfCommand } from './known-commands.ts';
 import { objectsIn, problemsOfObject } from './known-objects.ts';
@@ -129,7 +133,9 @@ function objectsProblems(yaml: string): string[] {
   const bySchema = objects.flatMap(problemsOfObject);
   if (bySchema.length > 0) return bySchema;
   // A kustomization has no metadata, and is none of a cluster's objects.
-  return problemsOfCluster(offlineCluster(objects.filter(({ kind }) => kind !== 'Kustomization')));
+  return problemsOfCluster(offlineCluster(objects.filter(({ kind }) => kind !== 'Kustomization'))).map(
+    formatObjectProblem,
+  );
 }
 
 /** Code without a fence is neither run nor looked at. */

@@ -43,7 +43,7 @@ export async function startEngineFront(options: EngineFrontOptions): Promise<Eng
       void join(client, socket);
     },
   );
-  // A stranger's handshake: whoever it is learns it from the alert.
+  // A stranger's handshake: the alert tells the client.
   server.on('tlsClientError', (_, client) => client.destroy());
   server.listen(port, address);
   await once(server, 'listening');

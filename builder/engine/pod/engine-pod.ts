@@ -182,7 +182,7 @@ function frontContainer({ shaleImage }: EnginePodSettings) {
 }
 
 /**
- * Commands of another architecture need emulation. Whoever controls the node that an image is built on controls the
+ * Commands of another architecture need emulation. Control of the node that an image is built on is control of the
  * image: control-plane nodes are preferred, as for the builder.
  */
 function affinityFor(architecture: string) {

@@ -24,7 +24,7 @@ export type MergedPolicy =
       readonly text: string;
       /** Shale's entries in it: one key each. */
       readonly entries: OwnEntries;
-      /** Images that the policy lets in whoever signed them, because an entry that isn't Shale's says so. */
+      /** Images that the policy accepts no matter who signed them, because of an entry that isn't Shale's. */
       readonly open: readonly DigestedPullspec[];
     }
   /** `why`: continues a sentence of which the file is the subject. */

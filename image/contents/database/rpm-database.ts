@@ -12,8 +12,8 @@ const PACKAGES_TABLE = /^CREATE TABLE '?Packages'? \([^()]*\)$/;
 const HEADER_BYTES = 100;
 
 /**
- * Reads an RPM database in SQLite's format. SQLite gets the bytes in memory and may only read the one table: whoever
- * built the image chose the bytes, and a view or a generated column in them would be a program
+ * Reads an RPM database in SQLite's format. SQLite gets the bytes in memory and may only read the one table: the author
+ * of the image chose the bytes, and a view or a generated column in them would be a program
  * (https://www.sqlite.org/security.html).
  *
  * @param bytes are changed.
