@@ -72,7 +72,7 @@ export function firstBootParts(boot: FirstBoot): FirstBootParts {
 
 /**
  * Takes images of one repository, by one of the keys, and nothing else. The field for several keys is newer
- * (containers/image 5.32), so one key has the old one.
+ * (containers/image 5.32.2), so one key has the old one.
  */
 function strictPolicy(repository: string, publicKeys: readonly string[]): string {
   const [only, ...others] = publicKeys.map((pem) => Buffer.from(pem).toString('base64')).toSorted();

@@ -49,7 +49,7 @@ export type ReadImagePolicies =
   | {
       readonly ok: true;
       readonly policies: SignaturePolicies;
-      /** Scopes of namespaces that don't count, and what would end the pulls of a namespace. */
+      /** Scopes of namespaces that don't count, and what would end the pulls of a namespace or of older hosts. */
       readonly warnings: readonly Problem[];
     }
   | { readonly ok: false; readonly problems: readonly Problem[] };
@@ -65,45 +65,60 @@ export function readImagePolicies(
   { clusterPolicies, namespacePolicies }: ImagePolicyObjects,
   sources: Sources,
 ): ReadImagePolicies {
-  const { cluster, problems } = readCluster(clusterPolicies, sources);
+  const { cluster, problems, warnings: ofCluster } = readCluster(clusterPolicies, sources);
   if (problems.length > 0) return { ok: false, problems };
   const { namespaces, warnings } = readNamespaces(namespacePolicies, cluster, sources);
-  const late = [...clusterPolicies, ...namespacePolicies].filter(
-    ({ spec }) => spec.policy.rootOfTrust.policyType === 'PKI',
-  );
-  return {
-    ok: true,
-    policies: { cluster, namespaces },
-    warnings: [...warnings, ...late.map(needsLaterTools)],
-  };
+  return { ok: true, policies: { cluster, namespaces }, warnings: [...ofCluster, ...warnings] };
 }
 
-/** An unknown field makes the whole of a policy invalid (containers-policy.json(5), "FORMAT"). */
-function needsLaterTools({ kind, metadata }: ClusterImagePolicy | ImagePolicy): Problem {
-  const name = metadata.namespace === undefined ? metadata.name : `${metadata.namespace}/${metadata.name}`;
-  return {
-    path: `${kind} ${name}, spec.policy.rootOfTrust.policyType`,
-    reason: 'PKI ends all pulls on nodes whose container tools do not know it yet',
-    expected: 'nodes whose containers-policy.json(5) has the field pki',
-  };
+/**
+ * Fields of `sigstoreSigned`, which is itself known since containers/image 5.22, by what reads them; the latest first.
+ * An unknown field makes the whole of a policy invalid (containers-policy.json(5), "FORMAT").
+ */
+const LATER_FIELDS = [
+  { field: 'pki', readBy: 'containers/image 5.34.1 or later (Podman 5.4.1, Skopeo 1.19, CRI-O 1.34)' },
+  { field: 'fulcio', readBy: 'containers/image 5.24 or later (Podman 4.4, Skopeo 1.11, CRI-O 1.27)' },
+  {
+    field: 'rekorPublicKeyData',
+    readBy: 'containers/image 5.24 or later (Podman 4.4, Skopeo 1.11, CRI-O 1.27)',
+  },
+] as const;
+
+/**
+ * Nothing reports the versions of a host's tools, and its node stays Ready without pulls: no rollout would stop.
+ *
+ * @param ended which pulls, where the file is refused.
+ */
+function needsLaterTools(requirement: SigstoreRequirement, at: string, ended: string): Problem[] {
+  const later = LATER_FIELDS.find(({ field }) => requirement[field] !== undefined);
+  if (later === undefined) return [];
+  return [
+    {
+      path: `${at}, spec.policy.rootOfTrust`,
+      reason: `needs the field ${later.field} of policy.json: older container tools refuse the whole file, which ends ${ended} on their nodes`,
+      expected: `nodes whose container tools have ${later.readBy}`,
+    },
+  ];
 }
 
 type Sources = Pick<RegistrySources, 'allowed' | 'blocked'>;
 
 function readCluster(policies: readonly ClusterImagePolicy[], sources: Sources) {
   const problems: Problem[] = [];
+  const warnings: Problem[] = [];
   const cluster = new Map<string, SigstoreRequirement[]>();
   for (const { metadata, spec } of policies.toSorted(by((object) => object.metadata.name))) {
     const at = `ClusterImagePolicy ${metadata.name}`;
     problems.push(...unreadable(spec, at));
     const requirement = requirementOf(spec);
+    if (requirement !== undefined) warnings.push(...needsLaterTools(requirement, at, 'all pulls'));
     for (const scope of spec.scopes) {
       const outside = outsideOf(scope, sources);
       if (outside !== undefined) problems.push({ path: `${at}, spec.scopes`, ...outside });
       if (requirement !== undefined) add(cluster, scope, requirement);
     }
   }
-  return { cluster, problems };
+  return { cluster, problems, warnings };
 }
 
 function readNamespaces(policies: readonly ImagePolicy[], cluster: ScopePolicies, sources: Sources) {
@@ -116,8 +131,11 @@ function readNamespaces(policies: readonly ImagePolicy[], cluster: ScopePolicies
     warnings.push(...unreadable(spec, at));
     const requirement = requirementOf(spec);
     if (requirement === undefined) continue;
-    for (const scope of spec.scopes) {
-      const without = withinCluster(scope, cluster) ?? outsideOf(scope, sources);
+    const left = spec.scopes.map((scope) => withinCluster(scope, cluster) ?? outsideOf(scope, sources));
+    if (left.includes(undefined))
+      warnings.push(...needsLaterTools(requirement, at, "all pulls of that namespace's pods"));
+    for (const [index, scope] of spec.scopes.entries()) {
+      const without = left[index];
       if (without !== undefined) {
         warnings.push({ path: `${at}, spec.scopes`, ...without });
         continue;

@@ -311,15 +311,49 @@ describe('namespaces', () => {
   });
 });
 
-test('a PKI is rendered with a warning: older tools refuse the whole file', () => {
-  const pki = {
-    caRootsData: base64(createAuthority('ca', new Date()).caPem),
-    pkiCertificateSubject: { email: 'a@b.c' },
+describe('a field of policy.json that older tools refuse the whole file for is written with a warning', () => {
+  const certificate = base64(createAuthority('ca', new Date()).caPem);
+  const pki: Policy = {
+    rootOfTrust: {
+      policyType: 'PKI',
+      pki: { caRootsData: certificate, pkiCertificateSubject: { email: 'a@b.c' } },
+    },
   };
-  const policies = [clusterPolicy('a', ['a.com'], { rootOfTrust: { policyType: 'PKI', pki } })];
-  expect(warningsOf({ clusterPolicies: policies })).toEqual([
-    expect.stringMatching(/^ClusterImagePolicy a, .*policyType: PKI ends all pulls/),
-  ]);
+  const fulcioCAWithRekor = {
+    fulcioCAData: certificate,
+    rekorKeyData: REKOR,
+    fulcioSubject: { oidcIssuer: 'https://oidc.example.com', signedEmail: 'a@b.c' },
+  };
+  const fulcio: Policy = { rootOfTrust: { policyType: 'FulcioCAWithRekor', fulcioCAWithRekor } };
+  const publicKey = { keyData: KEY, rekorKeyData: REKOR };
+  const rekor: Policy = { rootOfTrust: { policyType: 'PublicKey', publicKey } };
+
+  test.each<[string, Policy, string, string]>([
+    ['a PKI', pki, 'pki', '5.34.1 or later (Podman 5.4.1, Skopeo 1.19, CRI-O 1.34)'],
+    ['Fulcio', fulcio, 'fulcio', '5.24 or later (Podman 4.4, Skopeo 1.11, CRI-O 1.27)'],
+    ['a key and Rekor', rekor, 'rekorPublicKeyData', '5.24 or later (Podman 4.4, Skopeo 1.11, CRI-O 1.27)'],
+  ])('%s', (_, policy, field, versions) => {
+    const why = `needs the field ${field} of policy.json: older container tools refuse the whole file, which ends`;
+    const expected = `expected nodes whose container tools have containers/image ${versions}`;
+    expect(warningsOf({ clusterPolicies: [clusterPolicy('a', ['a.com'], policy)] })).toEqual([
+      `ClusterImagePolicy a, spec.policy.rootOfTrust: ${why} all pulls on their nodes; ${expected}`,
+    ]);
+    expect(warningsOf({ namespacePolicies: [namespacePolicy('team', ['a.com'], policy)] })).toEqual([
+      `ImagePolicy team/signed, spec.policy.rootOfTrust: ${why} all pulls of that namespace's pods on their nodes; ${expected}`,
+    ]);
+  });
+
+  test('a key alone', () => {
+    expect(warningsOf({ clusterPolicies: [clusterPolicy('a', ['a.com'])] })).toEqual([]);
+  });
+
+  test('none for a policy of a namespace that is left out', () => {
+    const input = {
+      clusterPolicies: [clusterPolicy('c', ['a.com'])],
+      namespacePolicies: [namespacePolicy('team', ['a.com/x'], pki)],
+    };
+    expect(warningsOf(input)).toEqual([expect.stringMatching(/has no effect, because it lies within/)]);
+  });
 });
 
 describe('places of signatures', () => {

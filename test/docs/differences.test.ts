@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { crdOf } from '../../api/crd.ts';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
 import { nodeConditions } from '../../api/machine-config-node.ts';
+import { machineOSConfigConditions } from '../../api/machine-os-config.ts';
 import { offlineCluster, warningsOf } from '../../predict/objects/offline-cluster.ts';
 
 const page = readFileSync(new URL('../../docs/differences-from-mco.md', import.meta.url), 'utf8');
@@ -36,6 +37,11 @@ test('every condition type of MCO on nodes is written, or listed as one that is 
   // And none is listed that is written.
   const written = CONDITION_TYPES.filter((type) => Object.hasOwn(nodeConditions, type));
   expect(written.filter((type) => withoutEffect.includes(`the condition \`${type}\``))).toEqual([]);
+});
+
+test('the condition of MCO on a MachineOSConfig that began with an image is listed as one that is not written', () => {
+  expect(machineOSConfigConditions).not.toHaveProperty('Seeded');
+  expect(withoutEffect).toContain('the condition `Seeded` of a MachineOSConfig');
 });
 
 /**

@@ -41,7 +41,7 @@ describe('a policy that takes anything', () => {
     expect(decision(text, '3')).toEqual(requires('B'));
   });
 
-  test('has no field that containers/image before 5.32 takes for an error', () => {
+  test('has no field that containers/image before 5.32.2 takes for an error', () => {
     expect(merge(open, [signed('1', 'A'), signed('2', 'B')]).text).not.toMatch(/keyDatas|keyPaths/);
   });
 

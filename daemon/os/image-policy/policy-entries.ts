@@ -41,7 +41,7 @@ interface Policy {
  * default of the admin's asks for more than nothing, or is for this very repository, none is added, because the most
  * specific scope alone counts.
  *
- * Each entry has one key: a version before 5.32 of containers/image takes a policy with `keyDatas` for invalid and
+ * Each entry has one key: a version before 5.32.2 of containers/image takes a policy with `keyDatas` for invalid and
  * pulls nothing any more. After a rotation the images that the previous key signed have scopes of their own, by digest.
  *
  * @param text of the policy. @param own what Shale has put into it.
