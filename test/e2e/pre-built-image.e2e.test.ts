@@ -108,7 +108,9 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     const ours = { namespace: DEFAULT_NAMESPACE, signal };
     const { data = {} } = await client.get(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, ours);
     const source = sourceOf('worker-0');
-    const signers = await Promise.all(Object.values(data).map((key) => source.isSignedBy?.(image, key, signal)));
+    const signers = await Promise.all(
+      Object.values(data).map((key) => source.isSignedBy?.(image, key, signal)),
+    );
     expect(signers).toContain(true);
   });
 
