@@ -119,6 +119,12 @@ const LiveFailure = z
   .max(LONGEST_MESSAGE)
   .describe('Why the live update failed, so that the node reboots instead. Absent: it did not fail.');
 
+const Requested = z
+  .literal(true)
+  .describe(
+    'The node reboots because a person or a file on it requests that, and runs the target already. Absent: it takes a target.',
+  );
+
 /** What the node will do to reach its target, published before it does any of it. */
 export const UpdatePlan = z.object({
   config: RenderedConfigName.describe('The rendered config of the target.'),
@@ -153,6 +159,7 @@ export const UpdatePlan = z.object({
     .describe(
       'How the actions were decided: by the label of the image, by comparing the configs, or why the node chose Reboot.',
     ),
+  requested: Requested.exactOptional(),
   liveFailure: LiveFailure.exactOptional(),
 });
 export type UpdatePlan = z.infer<typeof UpdatePlan>;
@@ -216,6 +223,7 @@ export const UpdateRecord = UpdateTimes.extend({
     ),
   reason: FailureReason.exactOptional().describe('Why the update failed, as in the reason of NodeDegraded.'),
   message: z.string().max(LONGEST_MESSAGE).exactOptional().describe('Why the update failed.'),
+  requested: Requested.exactOptional(),
   liveFailure: LiveFailure.exactOptional(),
   earlier: UpdateTimes.exactOptional().describe(
     'The latest earlier successful update of the other kind: live if this one was disruptive, disruptive if this one was live.',

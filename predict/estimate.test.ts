@@ -73,6 +73,15 @@ test('nodes that reboot take as long as the last ones did, including the time be
   expect(time).toEqual({ seconds: 30 * 60, why: 'the last 3 nodes to drain or reboot took 15m' });
 });
 
+test('a reboot that somebody requested since is none of the last rollout', () => {
+  const rolledOut = [updated('a', REBOOT, [0, 4]), updated('b', REBOOT, [4, 10])];
+  const requested = updated('c', REBOOT, [600, 604], { requested: true });
+  const time = (nodes: readonly MachineConfigNode[]) =>
+    estimate({ outcomes: { ...NOTHING, reboot: 2 }, nodes, rounds: 0, builds: [], image: undefined });
+  expect(time([...rolledOut, requested])).toEqual(time(rolledOut));
+  expect(time([requested])?.seconds).toBeUndefined();
+});
+
 test('nodes of one failure domain take as long as that many nodes did, where that is longer', () => {
   // Three racks went together, in five minutes each.
   const nodes = ['a', 'b', 'c'].map((name) => updated(name, REBOOT, [0, 5]));

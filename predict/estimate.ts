@@ -1,7 +1,7 @@
 import { outcomeOf } from '../api/build-outcome.ts';
 import { isDisruptive } from '../api/disruption-action.ts';
 import { formatDuration } from '../api/duration.ts';
-import type { MachineConfigNode, UpdateTimes } from '../api/machine-config-node.ts';
+import type { MachineConfigNode, UpdateRecord, UpdateTimes } from '../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { plural } from '../api/plural.ts';
 import type { Cost } from './cost.ts';
@@ -120,10 +120,14 @@ function pastUpdates({ status }: MachineConfigNode): UpdateTimes[] {
   const last = status?.lastUpdate;
   if (last === undefined) return [];
   return [
-    // A node that came with its target was not updated.
-    ...(last.result === 'Succeeded' && last.firstBoot === undefined ? [last] : []),
+    ...(isUpdate(last) && last.result === 'Succeeded' ? [last] : []),
     ...(last.earlier === undefined ? [] : [last.earlier]),
   ];
+}
+
+/** A node that came with its target was not updated, nor was one that rebooted on request: it ran its target before. */
+export function isUpdate({ firstBoot, requested }: UpdateRecord): boolean {
+  return firstBoot === undefined && requested === undefined;
 }
 
 function endOf({ finishedAt }: UpdateTimes): number {

@@ -11,7 +11,7 @@ import {
   pool,
   SINCE,
 } from '../test/fixtures/observed-cluster.ts';
-import { nodeView } from './node-view.ts';
+import { nodeView, timedNode } from './node-view.ts';
 
 const NOW = Date.parse('2026-11-20T10:05:00Z');
 const LATER = '2026-11-20T10:04:00Z';
@@ -362,4 +362,18 @@ describe('the obstacle of a node', () => {
       obstacle: 'a NodeMaintenance is active',
     });
   });
+});
+
+test('a reboot on request is no update that the time left is estimated from', () => {
+  const of = (requested?: true) => {
+    const lastUpdate = {
+      ...{ config: 'rendered-worker-1', actions: [], causes: [], source: '', result: 'Succeeded' as const },
+      ...{ bootIDBefore: '1', bootIDAfter: '2', startedAt: LATER, finishedAt: LATER },
+      ...(requested && { requested }),
+    };
+    const object = machineConfigNode('a', { lastUpdate });
+    return timedNode(nodeView(object, observed({ machineConfigNodes: [object] }), Date.parse(LATER)), object);
+  };
+  expect(of().last).toBeDefined();
+  expect(of(true).last).toBeUndefined();
 });

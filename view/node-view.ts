@@ -6,6 +6,7 @@ import {
 } from '../api/machine-config-node.ts';
 import type { Condition } from '../api/object.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
+import { isUpdate } from '../predict/estimate.ts';
 import { poolHold } from '../rollout/gates/gates.ts';
 import { rebootsByOthers } from '../rollout/next-boot/reboots-by-others.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
@@ -82,8 +83,9 @@ export function readNodeView(source: NodeViewSource, now: number): NodeView {
 
 /** @returns a node as the estimate of a rollout reads it. */
 export function timedNode(view: NodeView, { spec, status }: MachineConfigNode): TimedNode {
-  const { plan, lastUpdate: last } = status ?? {};
+  const { plan, lastUpdate } = status ?? {};
   const { configVersion, configImage } = spec;
+  const last = lastUpdate && isUpdate(lastUpdate) ? lastUpdate : undefined;
   return {
     ...view,
     planned: plan?.actions.map(formatAction),

@@ -36,6 +36,12 @@ describe('what a record of an update keeps of earlier ones', () => {
     ['nothing on a new node', RESTART, undefined, {}],
     ['a reboot before a live update', RESTART, record('rendered-worker-1', REBOOT), { earlier: rebooted }],
     [
+      'no reboot that was requested, which says nothing of an update',
+      RESTART,
+      record('rendered-worker-1', REBOOT, { requested: true }),
+      {},
+    ],
+    [
       'a reboot before several live updates',
       RESTART,
       record('rendered-worker-2', RESTART, { earlier: rebooted }),

@@ -23,7 +23,7 @@ export function earlierThan(
 ): Pick<UpdateRecord, 'earlier'> {
   if (last === undefined) return {};
   const isOfOtherSort = isDisruptive(last.actions) !== isDisruptive(actions);
-  if (last.result === 'Succeeded' && isOfOtherSort) {
+  if (last.result === 'Succeeded' && last.requested === undefined && isOfOtherSort) {
     const { config, image, startedAt, finishedAt } = last;
     const target = { config, ...present({ image }) };
     return { earlier: { ...target, actions: last.actions, startedAt, finishedAt } };

@@ -164,12 +164,21 @@ export function updateRecordOf(
 /** What an update was to bring, and how it was to. */
 type Planned = Pick<
   UpdateRecord,
-  'config' | 'image' | 'actions' | 'causes' | 'source' | 'withoutGrant' | 'firstBoot' | 'liveFailure'
+  | 'config'
+  | 'image'
+  | 'actions'
+  | 'causes'
+  | 'source'
+  | 'withoutGrant'
+  | 'firstBoot'
+  | 'requested'
+  | 'liveFailure'
 >;
 
 function plannedOf({ plan, withoutGrant, firstBoot }: JournalEntry): Planned {
-  const { config, image, actions, causes, source, liveFailure } = plan;
-  return { config, actions, causes, source, ...present({ image, withoutGrant, firstBoot, liveFailure }) };
+  const { config, image, actions, causes, source, requested, liveFailure } = plan;
+  const marks = { withoutGrant, firstBoot, requested };
+  return { config, actions, causes, source, ...present({ image, ...marks, liveFailure }) };
 }
 
 /**

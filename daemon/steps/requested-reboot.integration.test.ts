@@ -77,7 +77,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a requested reboot', { timeout:
       (object) => isAt('rendered-1')(object) && object.status?.bootID !== before,
     );
     expect(after.status?.lastUpdate).toMatchObject({
-      ...{ config: 'rendered-1', result: 'Succeeded', actions: [{ type: 'Reboot' }] },
+      ...{ config: 'rendered-1', result: 'Succeeded', actions: [{ type: 'Reboot' }], requested: true },
       ...{ source: 'ann requested a reboot: new memory', bootIDBefore: before },
     });
     const bootID = await node.host.bootID();

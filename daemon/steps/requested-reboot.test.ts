@@ -77,6 +77,7 @@ describe('until the reboot is granted', () => {
         why: 'Waiting for permission to reboot: ann requested a reboot',
       },
     ]);
+    expect(update.plan.requested).toBe(true);
     expect(update.next).toBe(current);
   });
 

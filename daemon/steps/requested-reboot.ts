@@ -62,7 +62,7 @@ function bootedAt(): number {
 export function rebootUpdate(target: Target, current: Current, why: string): Update {
   const image = imageOfTarget(target);
   const plan = { config: target.config, ...present({ image }), staged: true, causes: [], source: why };
-  return { plan: { ...plan, actions: [{ type: 'Reboot' }] }, next: current };
+  return { plan: { ...plan, actions: [{ type: 'Reboot' }], requested: true }, next: current };
 }
 
 /**
