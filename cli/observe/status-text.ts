@@ -86,7 +86,8 @@ export function formatStatus(view: StatusView, options: TextOptions): string {
 function formatSettled(settled: number, { pools }: StatusView): string {
   const updated = pools.reduce((sum, { nodes }) => sum + nodes.updated, 0);
   const nodes = plural(settled, 'node');
-  if (settled > updated) return `${nodes} ${settled === 1 ? 'runs what it is' : 'run what they are'} assigned`;
+  if (settled > updated)
+    return `${nodes} ${settled === 1 ? 'runs what it is' : 'run what they are'} assigned`;
   return `${nodes} ${settled === 1 ? 'is' : 'are'} up to date`;
 }
 
