@@ -73,6 +73,13 @@ test.each([
   );
 });
 
+test.each(['y', 'on', 'no'])('a name that YAML 1.1 reads as a boolean has to be quoted: %s', async (name) => {
+  const file = await fileOf(`apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}}\n`);
+  await expect(readObjects([file])).rejects.toThrow(
+    /document 1: metadata.name is a boolean: kubectl reads y, n, yes, no, on and off as booleans \(YAML 1\.1\); quote the name/,
+  );
+});
+
 test.each(['items: [1]', 'items: [{metadata: {name: a}}]', 'items: [null]'])(
   'a List with %s is rejected',
   async (items) => {

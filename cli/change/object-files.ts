@@ -112,7 +112,16 @@ function objectsOf(value: unknown, place: string): PlacedObject[] {
   JSON.stringify(value);
   const objects = objectsIn(value);
   if (objects.every(isObject)) return objects.map((object) => ({ object, place }));
-  throw new CommandError(`${place}: without apiVersion, kind or metadata.name`, exitCodes.usage);
+  const why = objects.some(hasBooleanName) ? BOOLEAN_NAME : 'without apiVersion, kind or metadata.name';
+  throw new CommandError(`${place}: ${why}`, exitCodes.usage);
+}
+
+const BOOLEAN_NAME =
+  'metadata.name is a boolean: kubectl reads y, n, yes, no, on and off as booleans (YAML 1.1); quote the name';
+
+function hasBooleanName(value: unknown): boolean {
+  const { metadata } = (value ?? {}) as { readonly metadata?: { readonly name?: unknown } | null };
+  return typeof metadata?.name === 'boolean';
 }
 
 /**
