@@ -79,6 +79,17 @@ test('before the first node is done, the rollout before counts, as far as it did
   expect(timeLeft(busy, members, NOW)).toEqual({ ms: 18 * MIN, updates: 2, of: 'last' });
 });
 
+test('what a node did before it returned from maintenance is no time at work', () => {
+  const ago = (minutes: number) => new Date(NOW - minutes * MIN).toISOString();
+  const rolledOut = [done(130, 125), done(125, 120)];
+  expect(timeLeft(busy, [...rolledOut, node('staged', { since: ago(130) })], NOW)?.ms).toBe(5 * MIN);
+  expect(timeLeft(busy, [...rolledOut, node('draining', { since: ago(1) })], NOW)?.ms).toBe(4 * MIN);
+  expect(timeLeft(busy, [...rolledOut, node('draining', { since: ago(7) })], NOW)?.ms).toBe(0);
+  // One that rebooted since started as the one before ended.
+  const rebooting = node('rebooting', { since: ago(1) });
+  expect(timeLeft(busy, [done(14, 9), done(9, 4), rebooting], NOW)?.ms).toBe(1 * MIN);
+});
+
 const rack = { name: 'failure domain a', unavailable: ['a1'], most: 1 };
 
 test('nodes of one failure domain go one after another, however fast those of many domains went', () => {

@@ -78,14 +78,14 @@ export function timeLeft(
         );
   const toDo = { nodes: waiting.length, rounds };
   const latest = paceOf(done);
+  const atWork = waiting.filter(({ state: is }) => statesAtWork.has(is));
+  const starts = atWork.flatMap(({ since }) => (since === undefined ? [] : [Date.parse(since)]));
   if (latest !== undefined) {
-    return { ms: left(latest, toDo, latest.end, now), updates: latest.updates, of: 'this' };
+    const since = startAfter(latest, atWork.length > starts.length ? latest.end : Math.min(now, ...starts));
+    return { ms: left(latest, toDo, since, now), updates: latest.updates, of: 'this' };
   }
   const before = paceOf(lastRollout(waiting));
   if (before === undefined) return undefined;
-  const starts = waiting.flatMap((node) =>
-    statesAtWork.has(node.state) && node.since !== undefined ? [Date.parse(node.since)] : [],
-  );
   return {
     ms: left(before, toDo, Math.min(now, ...starts), now),
     updates: before.updates,
@@ -121,6 +121,15 @@ function paceOf(updates: readonly TimedUpdate[]): Pace | undefined {
   const count = latest.length;
   const msAlone = latest.reduce((sum, update) => sum + update.end - update.start, 0) / count;
   return { updates: count, msPerNode: (newest.end - start) / count, msAlone, end: newest.end };
+}
+
+/**
+ * A node starts soon after one has ended, unless it was away, in maintenance for instance.
+ *
+ * @param seen when the nodes at work entered their states, the latest moment at which they may have started.
+ */
+function startAfter({ end, msAlone }: Pace, seen: number): number {
+  return seen - end > 2 * msAlone ? seen : end;
 }
 
 interface ToDo {
