@@ -137,10 +137,17 @@ const nodeObjectDeleted: FaultKind = {
   },
 };
 
-/** A machine that is down registers its Node when it boots. */
+/**
+ * A machine that is down registers its Node when it boots. A kubelet ends with its boot: what it reports of a machine
+ * that reboots meanwhile must not be what is left.
+ */
 export async function restartKubelet(world: World, node: string): Promise<void> {
-  const boot = await readBoot(world.layout.node(node), world.kind).catch(() => undefined);
-  if (boot !== undefined) await reportNode(world.client, node, { type: 'up', bootID: boot.bootID });
+  const bootOf = () => readBoot(world.layout.node(node), world.kind).catch(() => undefined);
+  let reported: string | undefined;
+  for (let boot = await bootOf(); boot !== undefined && boot.bootID !== reported; boot = await bootOf()) {
+    await reportNode(world.client, node, { type: 'up', bootID: boot.bootID });
+    reported = boot.bootID;
+  }
 }
 
 export const nodeFaults: readonly FaultKind[] = [unaskedBoot, fullDisk, nodeDeleted, nodeObjectDeleted];
