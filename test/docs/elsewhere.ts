@@ -62,6 +62,16 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'shale build --pool worker -f manifests/ --base "$BASE" --push registry.example.com/os/worker:latest --sign-by cosign.key --engine "$ENGINE"':
       'needs a container engine; builder/engine/engine-image.test.ts uses an image again by the key that signed its inputs',
   },
+  'docs/how-to/base-images.md': {
+    'shale plan -f new-base.yaml --packages':
+      'names an image of the reader’s; cli/plan/read-changed-bases.test.ts compares the images of a plan',
+    'shale plan -f new-base.yaml --packages -o markdown':
+      'names an image of the reader’s; cli/plan/read-changed-bases.test.ts compares the images of a plan',
+  },
+  'docs/how-to/new-nodes.md': {
+    'shale build --pool worker -f manifests/ --base "$BASE" --push registry.example.com/os/worker:first --cluster-policies':
+      'names an image of the reader’s; test/e2e/pre-built-image.e2e.test.ts builds one, and a pool takes it',
+  },
   'docs/how-to/next-reboot.md': {
     'kubectl drain worker-1 --ignore-daemonsets': NEXT_REBOOT,
     "kubectl wait machineconfignode worker-1 --for=jsonpath='{.status.plan.nextBoot}'=true --timeout=10m":
