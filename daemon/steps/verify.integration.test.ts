@@ -65,7 +65,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await daemon.want(layered('rendered-2', build(node, 'rendered-2', 'two\n', FAILING)));
       const back = await daemon.until('the way back', isBack);
       expect(degraded(back)?.message).toBe(
-        `health check ${CHECK} failed (exit code 4): looking for a route\nno route to the gateway`,
+        `health check ${CHECK} failed (exit code 4): looking for a route; no route to the gateway`,
       );
       expect(back.status).toMatchObject({
         mode: 'Layered',

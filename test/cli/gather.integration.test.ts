@@ -48,7 +48,7 @@ test('one file has everything that a report needs, and no secret', {
   expect(names).toContain('/objects/deployments.apps/shale-system/shale-operator.yaml');
   const all = (await execa('tar', ['-xzOf', file])).stdout;
   expect(all).toContain('/var/lib/kubelet/config.json');
-  expect(all).toContain(' Warning DrainBlocked Node/worker-0 (1): pod web is in the way');
+  expect(all).toContain(' Warning DrainBlocked Node/worker-0 (1): pod web; is in the way');
   expect(all).toContain('warning: no operator is running');
   expect(all).not.toContain(CANARY);
   expect(all).not.toContain(Buffer.from(CANARY).toString('base64'));
