@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Deployment, EnvironmentVariable } from '../api/kubernetes.ts';
 import { annotations, BUILDER_DEPLOYMENT, labels } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import { startupTolerations } from '../api/startup-taint.ts';
 import type { BuilderPodSettings } from './builder-pod.ts';
 
@@ -57,7 +58,7 @@ function podTemplate(
   return {
     metadata: {
       labels: { ...pod.podLabels, ...builderPodLabels },
-      annotations: pod.podAnnotations,
+      ...present({ annotations: pod.podAnnotations }),
     },
     spec: {
       serviceAccountName: BUILDER_DEPLOYMENT,
