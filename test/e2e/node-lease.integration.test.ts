@@ -214,14 +214,6 @@ test(
 
 test.each([
   ['its pool is paused', 'paused', () => fleet.pause('paused', true)],
-  [
-    'it is switched off on request',
-    'off',
-    async () => {
-      await annotate('off-0', annotations.poweredOff, { by: 'ann', reason: 'fan' });
-      await fleet.setReady('off-0', false);
-    },
-  ],
   ['its Node is deleted', 'deleted', () => fleet.client.delete(Nodes, 'deleted-0', { signal })],
   [
     'no pool has it any more',
