@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { noun, plural } from './plural.ts';
+import { noun, plural, shortList } from './plural.ts';
 
 test.each([
   [0, '0 nodes'],
@@ -26,4 +26,13 @@ test('the noun alone, for a list of names', () => {
     'nodes',
     'queries',
   ]);
+});
+
+test.each([
+  [[], ''],
+  [['a'], 'a'],
+  [['a', 'b'], 'a, b'],
+  [['a', 'b', 'c', 'd'], 'a, b and 2 more'],
+])('of %j, two are named: %s', (items, text) => {
+  expect(shortList(items, 2)).toBe(text);
 });

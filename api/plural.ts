@@ -15,3 +15,12 @@ export function noun(count: number, singular: string, plural = `${singular}s`): 
 export function plural(count: number, singular: string, many?: string): string {
   return `${count} ${noun(count, singular, many)}`;
 }
+
+/**
+ * @param most how many are named.
+ * @returns the first of them, and how many more there are: `shortList(['a', 'b', 'c'], 2)` is "a, b and 1 more".
+ */
+export function shortList(items: readonly string[], most: number, separator = ', '): string {
+  const more = items.length - most;
+  return `${items.slice(0, most).join(separator)}${more > 0 ? ` and ${more} more` : ''}`;
+}

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { crdOf } from '../../api/crd.ts';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
 import type { CustomResourceDefinition } from '../../api/kubernetes.ts';
+import { shortList } from '../../api/plural.ts';
 import { ApiError, ApiUnreachable, type StatusBody } from '../../cluster/api-client.ts';
 import type { Connection } from '../../cluster/connection.ts';
 import { readJson, send } from '../../cluster/http-request.ts';
@@ -133,8 +134,7 @@ export function judgeDefinitions(present: readonly CustomResourceDefinition[]): 
     }
     const missing = missingFields(schemaOf(expected.spec), schemaOf(installed.spec));
     if (missing.length === 0) return [];
-    const more = missing.length - NAMED_FIELDS;
-    const named = `${missing.slice(0, NAMED_FIELDS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+    const named = shortList(missing, NAMED_FIELDS);
     return [failure(`${name} belongs to another version: it does not have ${named}`, fix)];
   });
   return wrong.length === 0

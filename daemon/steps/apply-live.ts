@@ -1,5 +1,6 @@
 import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
 import { errorMessage } from '../../api/error-message.ts';
+import { shortList } from '../../api/plural.ts';
 import { writesAtOnce } from '../../disruption/opt-in.ts';
 import { reloadsSshd, sshdCauses } from '../../disruption/sshd-reload.ts';
 import { withdrawnUnits } from '../../disruption/withdrawn-units.ts';
@@ -99,9 +100,7 @@ export class TargetMismatch extends Error {
 
   /** @param paths what differs, at least one. */
   constructor(paths: readonly string[]) {
-    const shown = paths.slice(0, 5).join(', ');
-    const more = paths.length > 5 ? ` and ${paths.length - 5} more` : '';
-    super(`differs from the target after the update: ${shown}${more}`);
+    super(`differs from the target after the update: ${shortList(paths, 5)}`);
   }
 }
 

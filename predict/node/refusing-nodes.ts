@@ -1,6 +1,6 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { formatOsBackend, type MachineConfigNode } from '../../api/machine-config-node.ts';
-import { noun } from '../../api/plural.ts';
+import { noun, shortList } from '../../api/plural.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import type { ClusterState } from '../objects/cluster-state.ts';
@@ -86,7 +86,5 @@ export function formatRefusal({ nodes, osBackend, why }: RefusingNodes): string 
 
 /** @returns the names of nodes, at least one, to begin a line for people. */
 export function formatNodes(nodes: readonly string[]): string {
-  const names = nodes.slice(0, NAMED_NODES).join(', ');
-  const more = nodes.length - NAMED_NODES;
-  return `${noun(nodes.length, 'node')} ${names}${more > 0 ? ` and ${more} more` : ''}`;
+  return `${noun(nodes.length, 'node')} ${shortList(nodes, NAMED_NODES)}`;
 }

@@ -1,5 +1,6 @@
 import type { Node } from '../../api/kubernetes.ts';
 import { maxUnavailable } from '../../api/max-unavailable.ts';
+import { shortList } from '../../api/plural.ts';
 import type { SettingValues } from '../../api/pool-settings/table.ts';
 import { isNewNode } from './node-state.ts';
 
@@ -59,7 +60,5 @@ const NAMED = 3;
 
 /** @returns what a node of the domain waits for, as a clause. */
 export function formatDomainWait({ name, unavailable, most }: FullDomain): string {
-  const more = unavailable.length > NAMED ? ` and ${unavailable.length - NAMED} more` : '';
-  const who = `${unavailable.slice(0, NAMED).join(', ')}${more}`;
-  return `waits: ${name} has ${unavailable.length} of ${most} unavailable: ${who}`;
+  return `waits: ${name} has ${unavailable.length} of ${most} unavailable: ${shortList(unavailable, NAMED)}`;
 }

@@ -1,4 +1,5 @@
 import { annotations } from '../../api/names.ts';
+import { shortList } from '../../api/plural.ts';
 import { CORDONED } from '../gates/cordoned.ts';
 import { NODE_MAINTENANCE } from '../gates/node-maintenance.ts';
 import { PLANNED_MAINTENANCE } from '../gates/planned-maintenance.ts';
@@ -64,17 +65,13 @@ export function formatSlotsTaken(
   if (first === undefined) return `${nothing} can start: ${limit} is used up; raise it`;
   if (others.length === 0)
     return `${nothing} can start: node ${first.name} uses up ${limit}: ${first.why}; ${first.wayBack}; or raise ${limit}`;
-  const named = takers.slice(0, NAMED).map(({ name, why, wayBack: way }) => `${name} (${why}; ${way})`);
-  return `${nothing} can start: ${takers.length} nodes use up ${limit}: ${named.join(', ')}${more(takers)}; bring one back, or raise ${limit}`;
+  const named = takers.map(({ name, why, wayBack: way }) => `${name} (${why}; ${way})`);
+  return `${nothing} can start: ${takers.length} nodes use up ${limit}: ${shortList(named, NAMED)}; bring one back, or raise ${limit}`;
 }
 
 /** @returns what can't start, and whose maxUnavailable is used up. */
 function whatIsFull(domains: readonly string[]): readonly [nothing: string, limit: string] {
   if (domains.length === 0) return ['no node', 'maxUnavailable'];
   const limit = domains.length === 1 ? "the domain's maxUnavailable" : "the domains' maxUnavailable";
-  return [`no node of ${domains.slice(0, NAMED).join(' or ')}${more(domains)}`, limit];
-}
-
-function more({ length }: readonly unknown[]): string {
-  return length > NAMED ? ` and ${length - NAMED} more` : '';
+  return [`no node of ${shortList(domains, NAMED, ' or ')}`, limit];
 }
