@@ -72,6 +72,6 @@ export function withLayeringFailures(
 ): Condition[] {
   if (failing === '') return conditions.filter(({ type }) => type !== DEGRADED_CONDITION);
   const condition = { type: DEGRADED_CONDITION, status: 'True', reason: 'StepFailing' } as const;
-  const about = { observedGeneration: generation };
-  return setCondition(conditions, { ...condition, message: failing.slice(0, MESSAGE_LENGTH), ...about }, now);
+  const message = failing.slice(0, MESSAGE_LENGTH);
+  return setCondition(conditions, { ...condition, message, observedGeneration: generation }, now);
 }

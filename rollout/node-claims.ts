@@ -1,7 +1,7 @@
 import type { Node } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
-import { isRecent } from './is-recent.ts';
+import { isRecent } from '../cluster/is-recent.ts';
 
 /** The Machine that a Node names; Cluster API and OpenShift each have a kind of that name. */
 interface MachineReference {

@@ -1,6 +1,7 @@
 import type { Lease } from '../api/kubernetes.ts';
 import { POWERED_OFF_LEASE_HOLDER } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
+import { isRecent } from '../cluster/is-recent.ts';
 import { acquireLease, type EndOfLease, leaseEnd, releaseLease } from '../cluster/lease.ts';
 import { type Clocks, LeaseExpiry } from '../cluster/lease-expiry.ts';
 import type { FreshCache } from './fresh-cache.ts';
@@ -161,9 +162,9 @@ export class NodeLeases {
   }
 
   #isFresh(node: string): boolean {
-    const age = this.#parts.clocks.now() - Date.parse(this.#cached(node)?.spec?.renewTime ?? '');
-    // A clock that was set back makes it negative: others, whose clocks were not, would see the lease run out.
-    return this.holding(node).by === 'us' && age >= 0 && age < this.renewAfter;
+    const renewedAt = Date.parse(this.#cached(node)?.spec?.renewTime ?? '');
+    // After a clock was set back, others, whose clocks were not, would see the lease run out.
+    return this.holding(node).by === 'us' && isRecent(renewedAt, this.#parts.clocks.now(), this.renewAfter);
   }
 
   readonly #endOf: EndOfLease = (lease) => this.#expiry.endOf(lease);

@@ -4,6 +4,7 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { isRecent } from '../../cluster/is-recent.ts';
 import { unlessExists } from '../unless-exists.ts';
 import { decideSigningKeys, type Signing } from './signing-keys.ts';
 
@@ -119,9 +120,8 @@ export class SigningKeyReader {
   /** @throws {ApiError} */
   async read(when: 'now' | 'of-late', signal: AbortSignal): Promise<void> {
     const { signingKey, now } = this.#parts;
-    // Negative after the clock was set back.
-    const ageMs = now() - (this.#last?.readAt ?? Number.POSITIVE_INFINITY);
-    if (when === 'of-late' && ageMs >= 0 && ageMs < SIGNING_KEY_AGE_MS) return;
+    const readAt = this.#last?.readAt;
+    if (when === 'of-late' && readAt !== undefined && isRecent(readAt, now(), SIGNING_KEY_AGE_MS)) return;
     this.#last = { state: await signingKey.read(signal), readAt: now() };
   }
 }

@@ -7,8 +7,8 @@ import { plural } from '../../api/plural.ts';
 import type { FleetLock } from '../../api/pool-settings/values.ts';
 import { type ApiClient, isAlreadyExists, isNotFound } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
+import { isRecent } from '../../cluster/is-recent.ts';
 import { inParallel } from '../in-parallel.ts';
-import { isRecent } from '../is-recent.ts';
 import type { FleetLockServers, Slot } from './fleet-lock-server.ts';
 import type { HoldState } from './monitored.ts';
 

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import { errorMessage } from '../../api/error-message.ts';
+import { shortList } from '../../api/plural.ts';
 import type { AlertMatchers, Questions } from '../../api/pool-settings/values.ts';
-import { isRecent } from '../is-recent.ts';
+import { isRecent } from '../../cluster/is-recent.ts';
 import type { HoldState } from './monitored.ts';
 
 /** @returns the names of what holds updates back, none if nothing does. @throws Error when it can't be found out. */
@@ -111,10 +112,8 @@ export class HoldLookup<Question> {
 function stateOf(answers: readonly string[], { found: words }: HoldWords): HoldState {
   const names = [...new Set(answers)].sort();
   if (names.length === 0) return { kind: 'clear' };
-  const more = names.length - NAMED;
-  const named = names.slice(0, NAMED).join(', ');
   const count = names.length === 1 ? `1 ${words.one}` : `${names.length} ${words.more}`;
-  return { kind: 'holds', why: `${count}: ${named}${more > 0 ? ` and ${more} more` : ''}` };
+  return { kind: 'holds', why: `${count}: ${shortList(names, NAMED)}` };
 }
 
 /** Whom the operator asks before updates start, where a pool wants it; absent: such pools wait. */
