@@ -1,5 +1,10 @@
 import { imageLabels } from '../../api/names.ts';
-import { type ContentsDiff, diffContents, isDifferent } from '../../image/contents/diff-contents.ts';
+import {
+  type ContentsDiff,
+  diffContents,
+  hasPackages,
+  isDifferent,
+} from '../../image/contents/diff-contents.ts';
 import { summaryOf } from '../../image/contents/summary.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
@@ -75,14 +80,15 @@ function baseOf(image: ReadImage): string {
 
 function sideView({ name, description, contents }: ReadImage): SideView {
   const { os, architecture, variant } = description.config;
-  const { databases, unreadable } = contents;
-  const isKnown = databases.length > 0 && unreadable.every(({ isDatabase }) => !isDatabase);
+  const { databases } = contents;
   return {
     image: name,
     digest: description.digest,
     platform: [os, architecture, variant].filter((part) => part !== undefined).join('/'),
     os: contents.os,
-    packages: isKnown ? databases.reduce((sum, { packages }) => sum + packages.length, 0) : null,
+    packages: hasPackages(contents)
+      ? databases.reduce((sum, { packages }) => sum + packages.length, 0)
+      : null,
     kernels: contents.kernels,
   };
 }

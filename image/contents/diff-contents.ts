@@ -81,7 +81,8 @@ export function isDifferent({ os, packages = [], unknown: _, ...others }: Conten
   return os !== undefined || lists.some(({ length }) => length > 0);
 }
 
-function hasPackages({ databases, unreadable }: ImageContents): boolean {
+/** @returns whether the packages of an image are known, all of them. */
+export function hasPackages({ databases, unreadable }: ImageContents): boolean {
   return databases.length > 0 && unreadable.every(({ isDatabase }) => !isDatabase);
 }
 

@@ -1,4 +1,4 @@
-import { compareNumbers } from './dpkg-order.ts';
+import { compareNumbers } from './version-parts.ts';
 
 /**
  * The order of Alpine's versions (apk-package(5), "pkgver"): `number{.number}{letter}{_suffix{number}}{~hash}{-rN}`.

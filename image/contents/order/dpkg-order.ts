@@ -1,3 +1,5 @@
+import { compareNumbers, versionParts } from './version-parts.ts';
+
 /**
  * The order of Debian's versions (deb-version(7), "Sorting algorithm"; Debian Policy 5.6.12): epoch, upstream version,
  * revision.
@@ -5,23 +7,12 @@
  * @returns negative, 0 or positive, for `sort`.
  */
 export function compareDpkgVersions(a: string, b: string): number {
-  const [left, right] = [partsOf(a), partsOf(b)];
+  const [left, right] = [versionParts(a), versionParts(b)];
   return (
-    left.epoch - right.epoch ||
-    compareParts(left.upstream, right.upstream) ||
-    compareParts(left.revision, right.revision)
+    compareNumbers(left.epoch, right.epoch) ||
+    compareParts(left.version, right.version) ||
+    compareParts(left.release, right.release)
   );
-}
-
-function partsOf(version: string) {
-  const colon = version.indexOf(':');
-  const rest = version.slice(colon + 1);
-  const hyphen = rest.lastIndexOf('-');
-  return {
-    epoch: colon === -1 ? 0 : Number(version.slice(0, colon)) || 0,
-    upstream: hyphen === -1 ? rest : rest.slice(0, hyphen),
-    revision: hyphen === -1 ? '' : rest.slice(hyphen + 1),
-  };
 }
 
 /** Parts without digits and numbers take turns, as in `1.2~rc1`: ``, 1, `.`, 2, `~rc`, 1. */
@@ -63,17 +54,4 @@ function digitsAt(text: string, from: number): string {
   let end = from;
   while (end < text.length && isDigit(text.charCodeAt(end))) end += 1;
   return text.slice(from, end);
-}
-
-/** Of any length: a date with a time of day is near to what a double holds exactly, and a hash is beyond it. */
-export function compareNumbers(a: string, b: string): number {
-  const [left, right] = [withoutZeros(a), withoutZeros(b)];
-  if (left.length !== right.length) return left.length - right.length;
-  return left < right ? -1 : left > right ? 1 : 0;
-}
-
-function withoutZeros(digits: string): string {
-  let from = 0;
-  while (digits[from] === '0') from += 1;
-  return digits.slice(from);
 }

@@ -1,4 +1,4 @@
-import { compareNumbers } from './dpkg-order.ts';
+import { compareNumbers, versionParts } from './version-parts.ts';
 
 /**
  * The order of RPM's versions (rpm-version(7)): epoch, where a missing one is 0, version, release.
@@ -6,23 +6,12 @@ import { compareNumbers } from './dpkg-order.ts';
  * @param a `[epoch:]version-release` @returns negative, 0 or positive, for `sort`.
  */
 export function compareRpmVersions(a: string, b: string): number {
-  const [left, right] = [partsOf(a), partsOf(b)];
+  const [left, right] = [versionParts(a), versionParts(b)];
   return (
     compareNumbers(left.epoch, right.epoch) ||
     compareRpmParts(left.version, right.version) ||
     compareRpmParts(left.release, right.release)
   );
-}
-
-function partsOf(text: string) {
-  const colon = text.indexOf(':');
-  const rest = text.slice(colon + 1);
-  const hyphen = rest.lastIndexOf('-');
-  return {
-    epoch: colon === -1 ? '' : text.slice(0, colon),
-    version: hyphen === -1 ? rest : rest.slice(0, hyphen),
-    release: hyphen === -1 ? '' : rest.slice(hyphen + 1),
-  };
 }
 
 /**
