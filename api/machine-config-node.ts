@@ -114,6 +114,13 @@ export const MachineConfigNodeSpec = z.object({
 });
 export type MachineConfigNodeSpec = z.infer<typeof MachineConfigNodeSpec>;
 
+/** @param reason what the field `reason` says. */
+const podWith = (reason: string) =>
+  z.object({
+    pod: z.string().describe('The pod, as namespace/name.'),
+    reason: z.string().max(LONGEST_MESSAGE).describe(reason),
+  });
+
 const LiveFailure = z
   .string()
   .max(LONGEST_MESSAGE)
@@ -362,15 +369,7 @@ export const MachineConfigNodeStatus = z.object({
   drain: z
     .object({
       blockedBy: z
-        .array(
-          z.object({
-            pod: z.string().describe('The pod, as namespace/name.'),
-            reason: z
-              .string()
-              .max(LONGEST_MESSAGE)
-              .describe('Why it is not evicted, such as the PodDisruptionBudget that covers it.'),
-          }),
-        )
+        .array(podWith('Why it is not evicted, such as the PodDisruptionBudget that covers it.'))
         .max(MOST_BLOCKING_PODS)
         .describe('Pods that prevent the node from being drained.'),
     })
@@ -379,15 +378,7 @@ export const MachineConfigNodeStatus = z.object({
   maintenanceDrain: z
     .object({
       waitsFor: z
-        .array(
-          z.object({
-            pod: z.string().describe('The pod, as namespace/name.'),
-            reason: z
-              .string()
-              .max(LONGEST_MESSAGE)
-              .describe('Why it is still there, such as the PodDisruptionBudget that covers it.'),
-          }),
-        )
+        .array(podWith('Why it is still there, such as the PodDisruptionBudget that covers it.'))
         .max(MOST_BLOCKING_PODS)
         .describe('Pods that are still to leave the node, or to end.'),
       pods: z.int().min(1).describe('How many there are.'),

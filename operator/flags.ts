@@ -235,19 +235,25 @@ export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
 export function monitoringOf(flags: OperatorFlags): Monitoring {
   const { alertmanagerUrl, alertmanagerTokenFile, alertmanagerCaFile } = flags;
   const { prometheusUrl, prometheusTokenFile, prometheusCaFile } = flags;
-  const files = (tokenFile: string | undefined, caFile: string | undefined) => ({ tokenFile, caFile });
   return {
     ...(alertmanagerUrl === undefined
       ? {}
       : {
           askAlerts: alertmanager({
             url: alertmanagerUrl,
-            ...files(alertmanagerTokenFile, alertmanagerCaFile),
+            tokenFile: alertmanagerTokenFile,
+            caFile: alertmanagerCaFile,
           }),
         }),
     ...(prometheusUrl === undefined
       ? {}
-      : { askQueries: prometheus({ url: prometheusUrl, ...files(prometheusTokenFile, prometheusCaFile) }) }),
+      : {
+          askQueries: prometheus({
+            url: prometheusUrl,
+            tokenFile: prometheusTokenFile,
+            caFile: prometheusCaFile,
+          }),
+        }),
   };
 }
 

@@ -1,4 +1,5 @@
 import { formatDuration } from '../../api/duration.ts';
+import { inOneLine } from '../../api/visible-text.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { retryUntil } from '../command-line/cluster-access.ts';
@@ -69,10 +70,12 @@ async function untilArrived(wait: ArrivalWait): Promise<void> {
       line.show(shown(formatArrival(arrival), output));
       stoppedSince = arrival.kind === 'stopped' ? (stoppedSince ?? now) : undefined;
       if (stoppedSince !== undefined && now - stoppedSince >= STOP_HOLDS_MS) {
-        throw new CommandError(inOneLine(arrival));
+        throw new CommandError(inOneLine(formatArrival(arrival)));
       }
       if (now >= deadline) {
-        throw new CommandError(`timed out after ${formatDuration(timeout)}: ${inOneLine(arrival)}`);
+        throw new CommandError(
+          `timed out after ${formatDuration(timeout)}: ${inOneLine(formatArrival(arrival))}`,
+        );
       }
       const untilHeld = arrivedSince === undefined ? LOOK_AGAIN_MS : arrivedSince + holds - now;
       await watch.changed(Math.max(0, Math.min(LOOK_AGAIN_MS, untilHeld, deadline - now)));
@@ -99,8 +102,4 @@ function formatArrival(arrival: Arrival): string {
     case 'stopped':
       return arrival.why;
   }
-}
-
-function inOneLine(arrival: Arrival): string {
-  return formatArrival(arrival).replaceAll('\n', '; ');
 }

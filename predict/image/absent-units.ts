@@ -1,14 +1,10 @@
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { type BaseContent, resolveInBase } from '../../machineconfig/base-tree.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { UNIT_DIRECTORIES } from '../../machineconfig/units/unit-tree.ts';
 
 /** Where systemd.unit(5) has units that a host keeps, and what systemd-sysv-generator(8) makes units of. */
-const PLACES = [
-  '/etc/systemd/system',
-  '/usr/local/lib/systemd/system',
-  '/usr/lib/systemd/system',
-  '/lib/systemd/system',
-];
+const PLACES = [...UNIT_DIRECTORIES, '/lib/systemd/system'];
 const SYSV = '/etc/init.d';
 
 /**
