@@ -8,6 +8,7 @@ import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
+import { heldUpdates } from './held-updates.ts';
 import { flagValues } from './operator-flags.ts';
 
 const FIELD = fieldOf('fleetLock');
@@ -67,11 +68,11 @@ function unlisted(url: string, pools: readonly MachineConfigPool[], namespace: s
 }
 
 function judgeAnswers(url: string, pools: readonly MachineConfigPool[]): readonly Finding[] {
-  const silent = pools.flatMap(({ metadata: { name }, status }) => {
-    const held = status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
-    if (held?.status !== 'True' || !held.message.includes(SLOT_UNKNOWN)) return [];
+  const silent = pools.flatMap((pool) => {
+    const held = heldUpdates(pool).find(({ reason }) => reason === SLOT_UNKNOWN);
+    if (held === undefined) return [];
     return failure(
-      `pool ${name}: the operator got no answer from the lock service ${url}: ${held.message}`,
+      `pool ${pool.metadata.name}: the operator got no answer from the lock service ${url}: ${held.message}`,
       `correct --fleetlock-token-file or --fleetlock-ca-file of the operator, ${FIELD} of the pool, or what the message names`,
     );
   });

@@ -1,4 +1,4 @@
-import type { MachineConfigPool, MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { noun } from '../../api/plural.ts';
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
@@ -8,6 +8,7 @@ import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
+import { heldUpdates } from './held-updates.ts';
 import { flagValues } from './operator-flags.ts';
 
 /** What pools may wait for, and whom the operator asks about it. */
@@ -95,12 +96,4 @@ function reportOf(
     `pool ${pool.metadata.name}: the operator got no answer from ${system} ${url}: ${held.message}`,
     `correct --${flag}-url, --${flag}-token-file or --${flag}-ca-file of the operator, ${fieldOf(hold)} of the pool, or what the message names`,
   );
-}
-
-/** An operator before 0.2 reports the first of them only, as the reason of the condition. */
-function heldUpdates({
-  status = {},
-}: MachineConfigPool): NonNullable<MachineConfigPoolStatus['heldUpdates']> {
-  const condition = status.conditions?.find(({ type }) => type === 'UpdatesHeld');
-  return status.heldUpdates ?? (condition?.status === 'True' ? [condition] : []);
 }

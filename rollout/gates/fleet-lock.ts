@@ -3,8 +3,8 @@ import type { NodeState } from '../pools/node-state.ts';
 import type { StartHold } from './hold.ts';
 import type { HoldState } from './monitored.ts';
 
-/** What a hold says while the answer is missing. */
-export const SLOT_UNKNOWN = 'it is unknown whether one is free';
+/** The reason of a hold while the answer is missing. */
+export const SLOT_UNKNOWN = 'RebootSlotUnknown';
 
 /**
  * Nodes whose reboots a lock service coordinates take a slot of it first, new nodes and rollbacks too: the service
@@ -12,7 +12,7 @@ export const SLOT_UNKNOWN = 'it is unknown whether one is free';
  */
 export const fleetLock = {
   kind: 'disruption',
-  reasons: ['AwaitingRebootSlot', 'RebootSlotUnknown'],
+  reasons: ['AwaitingRebootSlot', SLOT_UNKNOWN],
   backsOut: false,
   hold: (
     { fleetLock: look }: { readonly fleetLock?: ((node: string) => HoldState) | undefined },
@@ -43,6 +43,6 @@ function holdOf(state: HoldState): StartHold['hold'] {
     case 'holds':
       return { reason: 'AwaitingRebootSlot', message: message(state.why) };
     case 'unknown':
-      return { reason: 'RebootSlotUnknown', message: message(`${SLOT_UNKNOWN}: ${state.why}`) };
+      return { reason: SLOT_UNKNOWN, message: message(`it is unknown whether one is free: ${state.why}`) };
   }
 }
