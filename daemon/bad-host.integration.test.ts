@@ -1,3 +1,7 @@
+/**
+ * A whole daemon on a real root that is broken: a read-only /etc, a full disk, a clock that jumps. The steps alone do
+ * not show that it goes on afterwards.
+ */
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';

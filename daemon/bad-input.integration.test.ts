@@ -1,3 +1,7 @@
+/**
+ * A whole daemon whose label, API server or network is bad. Whether a later pass makes up for it is seen only over
+ * several passes.
+ */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

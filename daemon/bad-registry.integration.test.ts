@@ -1,3 +1,7 @@
+/**
+ * A whole daemon against a registry on loopback that answers wrongly: the node has to stay as it was until the image
+ * is whole.
+ */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,8 @@
+/**
+ * The daemon is killed before each of its changes of the disk in turn, started again, and has to come to where it was
+ * going: whole, without another reboot than the update asks for, without a restart that it does not ask for. Outside of
+ * `make soak` some of the updates are drawn, and for each of them some of the changes.
+ */
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -19,12 +24,6 @@ import { directoryNodeLayout, readDirectoryMachine } from '../workshop/sandbox/n
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
 import { verifyConfig } from './content/drift/verify-config.ts';
 import { nodeConfigOf } from './records/current.ts';
-
-/**
- * The daemon is killed before each of its changes of the disk in turn, started again, and has to come to where it was
- * going: whole, without another reboot than the update asks for, without a restart that it does not ask for. Outside of
- * `make soak` some of the updates are drawn, and for each of them some of the changes.
- */
 
 const drawn = sample('updates that a daemon is killed in', testUpdates, 4);
 

@@ -1,3 +1,4 @@
+/** The daemon's whole life against an API server and a registry: the order of its steps over reboots. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

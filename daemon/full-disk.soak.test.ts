@@ -1,3 +1,7 @@
+/**
+ * The disk is full before each of the daemon's changes in turn: it reports that, leaves the node as it was or as it is
+ * to be, and goes on by itself once there is room.
+ */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -9,11 +13,6 @@ import { patience } from '../test/fixtures/patience.ts';
 import { everyCase } from '../test/fixtures/sample.ts';
 import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../workshop/sandbox/node/directory-host.ts';
-
-/**
- * The disk is full before each of the daemon's changes in turn: it reports that, leaves the node as it was or as it is
- * to be, and goes on by itself once there is room.
- */
 
 let bench: KillBench;
 beforeAll(async () => {

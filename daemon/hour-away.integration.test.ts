@@ -1,3 +1,4 @@
+/** An API server that is away for an hour: what a whole daemon does meanwhile and afterwards. */
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { MachineConfigNodes } from '../api/machine-config-node.ts';
 import { type ApiClient, ApiUnreachable } from '../cluster/api-client.ts';

@@ -1,3 +1,4 @@
+/** The requests that a daemon makes of an API server: which objects, how many, and never a Node. */
 import { describe, expect, test } from 'vitest';
 import { MachineConfigNodes } from '../api/machine-config-node.ts';
 import type { ApiClient } from '../cluster/api-client.ts';

@@ -1,3 +1,4 @@
+/** The loop of pinned images beside a daemon that updates: pulled, pinned, reported, let go. */
 import { describe, expect, test } from 'vitest';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import { PinnedImageSets } from '../api/pinned-image-set.ts';

@@ -1,3 +1,4 @@
+/** The metrics that a daemon serves after real updates, as Prometheus would read them. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

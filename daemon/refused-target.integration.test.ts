@@ -1,3 +1,4 @@
+/** A whole daemon with a target that its host cannot take: refused before the first write. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { MachineConfigs } from '../api/machine-config.ts';

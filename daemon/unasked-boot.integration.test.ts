@@ -1,3 +1,4 @@
+/** A boot that nobody granted: what the daemon finds on the disk decides what it reports. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

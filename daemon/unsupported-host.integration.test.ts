@@ -1,3 +1,4 @@
+/** A daemon on a root that no backend knows: reported, and nothing written. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** The requests of a push to docker-registry: what is sent, mounted, asked for and never read. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** Registries with and without the referrers API, on loopback: lists, writers at once, pruning. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { deadline } from '../test/fixtures/patience.ts';
 import { startRegistryWithImage } from '../test/fixtures/registry/registry-with-image.ts';

@@ -1,3 +1,4 @@
+/** The kernel is the independent reader: paths resolved by chroot in a real tree. */
 import { chmod, copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** The operator as a process: flags, leadership, metrics, exit codes, which its loop alone does not have. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

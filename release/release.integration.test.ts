@@ -1,3 +1,7 @@
+/**
+ * A release from the Containerfile's rooms and a small base: made twice, pushed to a registry, and installed from
+ * there.
+ */
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -20,11 +24,6 @@ import type { CommandLine } from './cli/command-line.ts';
 import { publishRelease } from './publish.ts';
 import { makeRelease, type Release, type ReleaseInput } from './release.ts';
 import { pushTestBase } from './test-base.ts';
-
-/**
- * A release from the Containerfile's rooms and a small base: made twice, pushed to a registry, and installed from
- * there.
- */
 
 const ROOT = path.join(import.meta.dirname, '..');
 const VERSION = '0.1.0';

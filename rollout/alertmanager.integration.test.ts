@@ -1,3 +1,4 @@
+/** A real Alertmanager says which alerts fire: silences and inhibition are its own. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** Lock services over HTTP, and operators that are killed between a request and its answer. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ConfigMaps, Leases, Nodes } from '../api/kubernetes.ts';
 import { MachineConfigNodes } from '../api/machine-config-node.ts';

@@ -1,3 +1,4 @@
+/** All holders at random over whole rollouts in memory: a table has one holder at a time. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { HELD_EVENTS, type HeldScenario, HeldWorld } from '../test/fixtures/fleet/held-world.ts';

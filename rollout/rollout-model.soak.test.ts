@@ -1,3 +1,4 @@
+/** Random rollouts against the model's promises: thousands of passes, so not in every run. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { DisruptionAction } from '../api/disruption-action.ts';

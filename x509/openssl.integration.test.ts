@@ -1,3 +1,4 @@
+/** OpenSSL verifies the certificates strictly: Node alone would let some pass. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,11 +1,10 @@
+/** systemd-tmpfiles itself runs the fragment: which files and links a root has afterwards. */
 import { lstat, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { formatTmpfiles } from './tmpfiles.ts';
-
-/** What systemd-tmpfiles makes of a fragment. */
 
 let root: string;
 beforeEach(async () => {

@@ -1,3 +1,4 @@
+/** shadow files in a real tree, written by the host's chpasswd. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

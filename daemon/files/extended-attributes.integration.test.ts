@@ -1,3 +1,4 @@
+/** The kernel's own attributes of real files, as the tools of libcap read them after a live apply. */
 import { createHash } from 'node:crypto';
 import { chmod, chown, lstat, mkdir, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

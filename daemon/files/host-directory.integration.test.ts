@@ -1,3 +1,4 @@
+/** Owners of real files, which only root may set. */
 import { createHash } from 'node:crypto';
 import {
   chmod,
@@ -19,8 +20,6 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { HostTree } from './host-tree.ts';
 import { putFile } from './put-file.ts';
 import { takeSteps, type WriteStep } from './write-step.ts';
-
-/** What needs root: owners. */
 
 const USER = { uid: 1000, gid: 1000 };
 let root: string;

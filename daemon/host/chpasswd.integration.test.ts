@@ -1,3 +1,4 @@
+/** The host's chpasswd in a mount namespace whose root is read-only: what it can write there. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

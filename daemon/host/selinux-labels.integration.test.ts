@@ -1,3 +1,4 @@
+/** Labels of a deployment by the policy it brings, beside what setfiles says of the same tree. */
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

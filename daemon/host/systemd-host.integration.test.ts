@@ -1,3 +1,4 @@
+/** What is asked of systemd, in which order, and the namespaces of a real process. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';

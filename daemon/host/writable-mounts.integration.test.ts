@@ -1,3 +1,4 @@
+/** Mounts of a namespace of its own: what unshare and remount do, which no value shows. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** A daemon and a directory node that somebody else reboots: what is next boot, verified, and rolled back. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** Certificates through steps of several kinds and both modes: who owns a path after each. */
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** Drift on a disk that is watched: what an admin changes between updates, told and kept. */
 import { chmod, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

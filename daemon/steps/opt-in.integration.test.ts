@@ -1,3 +1,4 @@
+/** The way into layering and back on a directory node: what it boots, and what its root has then. */
 import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** A reboot that an admin asks for, on a directory node in both modes: one boot, and nothing else changed. */
 import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** Health checks that run as programs after a boot, and the way back when they fail. */
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** umoci is the independent reader: the folded tree of a base is the tree that it unpacks. */
 import { lstat, mkdir, mkdtemp, readdir, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** GNU tar and getcap read the layer: a capability arrives as one. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+/** Blobs between two registries: memory in use, and a transfer that breaks off. */
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+/** A blob beyond 4 GiB, where a length of 32 bits would end: minutes of hashing, so not in every run. */
 import { expect, test } from 'vitest';
 import { parseDigest } from '../../api/references.ts';
 import { deadline, patience } from '../../test/fixtures/patience.ts';

@@ -1,3 +1,4 @@
+/** The client against docker-registry itself: uploads, mounts, TLS, authentication. */
 import { writeFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+/** skopeo and openssl verify what Shale signed, and Shale verifies what skopeo signed. */
 import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';

@@ -1,3 +1,4 @@
+/** openssl verifies the envelope that the registry serves; DSSE's own example is the format's proof. */
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';

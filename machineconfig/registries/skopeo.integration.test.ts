@@ -1,3 +1,4 @@
+/** Shale's readers of these files, and the files that it writes, against the library that nodes read them with. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,8 +13,6 @@ import { readRegistriesConf } from '../../oci/registries-conf.ts';
 import { patience } from '../../test/fixtures/patience.ts';
 import { parseNodeConfig } from '../parse-node-config.ts';
 import { registriesMachineConfig } from './machine-config.ts';
-
-/** Shale's readers of these files, and the files that it writes, against the library that nodes read them with. */
 
 let directory: string;
 beforeAll(async () => {

@@ -1,3 +1,6 @@
+/**
+ * A pool with nodes of two architectures: each image of its index is computed again, on the base of its architecture.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -22,10 +25,6 @@ import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { imageProver } from './prove-image.ts';
-
-/**
- * A pool with nodes of two architectures: each image of its index is computed again, on the base of its architecture.
- */
 
 const signal = deadline(120_000);
 const policies = effectivePolicies(undefined, defaultPolicySettings);

@@ -1,3 +1,4 @@
+/** The command line as one file, made of the Node that runs this test, and run away from the checkout. */
 import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,8 +12,6 @@ import { everyCase, isDrawn } from '../../test/fixtures/sample.ts';
 import { startApi } from '../../workshop/apiserver/conformance/api.ts';
 import { type CommandLine, commandLine } from './command-line.ts';
 import { compilesFor } from './executable.ts';
-
-/** The command line as one file, made of the Node that runs this test, and run away from the checkout. */
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const HERE = ['amd64', 'arm64'].filter(compilesFor);

@@ -1,3 +1,4 @@
+/** A real Prometheus answers the queries: its errors and kinds of results are its own. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type MonitoringServer, startPrometheus } from '../../test/fixtures/monitoring-servers.ts';
 import { deadline } from '../../test/fixtures/patience.ts';

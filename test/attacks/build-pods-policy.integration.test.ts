@@ -1,3 +1,7 @@
+/**
+ * What the API server keeps from who has the builder's token and wants more of a node than a build needs, with the base
+ * alone installed: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
+ */
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Pod } from '../../api/kubernetes.ts';
@@ -11,11 +15,6 @@ import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { log } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';
-
-/**
- * What the API server keeps from who has the builder's token and wants more of a node than a build needs, with the base
- * alone installed: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
- */
 
 const NAMESPACE = 'shale-system';
 const PODS = '/api/v1/namespaces/shale-builds/pods';

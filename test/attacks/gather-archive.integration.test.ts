@@ -1,3 +1,4 @@
+/** An archive for a bug report is read by people who may read none of the cluster's secrets. */
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -16,8 +17,6 @@ import {
 import { machineConfig } from '../cli/shale-process.ts';
 import { log } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';
-
-/** An archive for a bug report is read by people who may read none of the cluster's secrets. */
 
 const canaries = new Map<string, string>();
 

@@ -1,3 +1,4 @@
+/** A user with a home on the node, uid 1000, tries to have root's daemon write where only root may. */
 import {
   chmod,
   chown,
@@ -21,8 +22,6 @@ import { emptyNodeConfig as empty, type NodeConfig } from '../../machineconfig/n
 import { configOf, fileOf } from '../fixtures/configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { createTree, snapshot } from '../fixtures/written-tree.ts';
-
-/** A user with a home on the node, uid 1000, tries to have root's daemon write where only root may. */
 
 const signal = deadline(300_000);
 const USER = 1000;

@@ -1,3 +1,7 @@
+/**
+ * A kubelet's credentials write any architecture into the status of its Node: the pool's image is built for others,
+ * too.
+ */
 import { expect, onTestFinished, test } from 'vitest';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { byBase } from '../../builder/steps/base-architectures.ts';
@@ -9,11 +13,6 @@ import { deadline } from '../fixtures/patience.ts';
 import { inputs } from '../fixtures/pool-status-inputs.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { startRegistryWithImage } from '../fixtures/registry/registry-with-image.ts';
-
-/**
- * A kubelet's credentials write any architecture into the status of its Node: the pool's image is built for others,
- * too.
- */
 
 const signal = deadline(60_000);
 

@@ -1,3 +1,8 @@
+/**
+ * Builder and operator push, pull and delete with Secrets that objects name. People who may write these objects, and
+ * may read no Secret, want them used: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one, with
+ * the base alone installed.
+ */
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { tokenConnection } from '../../cluster/connection.ts';
@@ -9,12 +14,6 @@ import { readKustomization } from '../../workshop/sandbox/manifests/kustomizatio
 import { log } from '../e2e/cluster-under-test.ts';
 import { image } from '../fixtures/objects.ts';
 import { patience } from '../fixtures/patience.ts';
-
-/**
- * Builder and operator push, pull and delete with Secrets that objects name. People who may write these objects, and
- * may read no Secret, want them used: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one, with
- * the base alone installed.
- */
 
 const BASE = path.join(import.meta.dirname, '../../manifests/base');
 const NAMESPACE = 'shale-system';

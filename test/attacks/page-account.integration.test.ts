@@ -1,3 +1,7 @@
+/**
+ * What the API server keeps from who has the token of the live page, with everything installed: on kube-apiserver where
+ * KUBEBUILDER_ASSETS names one, else the embedded one.
+ */
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { tokenConnection } from '../../cluster/connection.ts';
@@ -8,11 +12,6 @@ import { readKustomization } from '../../workshop/sandbox/manifests/kustomizatio
 import { log } from '../e2e/cluster-under-test.ts';
 import { aPool } from '../fixtures/objects.ts';
 import { patience } from '../fixtures/patience.ts';
-
-/**
- * What the API server keeps from who has the token of the live page, with everything installed: on kube-apiserver where
- * KUBEBUILDER_ASSETS names one, else the embedded one.
- */
 
 const COMPLETE = path.join(import.meta.dirname, '../../manifests/overlays/complete');
 const NAMESPACE = 'shale-system';

@@ -1,3 +1,7 @@
+/**
+ * What the API server keeps from who has the token of a daemon or of the builder, with the base alone installed: on
+ * kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
+ */
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tokenConnection } from '../../cluster/connection.ts';
@@ -9,11 +13,6 @@ import { readKustomization } from '../../workshop/sandbox/manifests/kustomizatio
 import { log } from '../e2e/cluster-under-test.ts';
 import { image } from '../fixtures/objects.ts';
 import { patience } from '../fixtures/patience.ts';
-
-/**
- * What the API server keeps from who has the token of a daemon or of the builder, with the base alone installed: on
- * kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
- */
 
 const BASE = path.join(import.meta.dirname, '../../manifests/base');
 const NAMESPACE = 'shale-system';

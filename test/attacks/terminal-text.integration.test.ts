@@ -1,3 +1,9 @@
+/**
+ * Text of others reaches the terminal of whoever reviews a change or looks at a cluster: by a daemon's token, by the
+ * author of a MachineConfig, by a file that is not YAML. What people reported of other tools is tried here: sequences
+ * of ESC (kubectl, CVE-2021-25743), a clipboard that is written (OSC 52), a title, lines that CR overwrites or ESC
+ * erases, C1 as UTF-8, text that runs backwards (Trojan Source, CVE-2021-42574), and lines that a line feed begins.
+ */
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -12,13 +18,6 @@ import {
 import { inputFile } from '../cli/input-file.ts';
 import { machineConfig, type ShaleRun, shale } from '../cli/shale-process.ts';
 import { patience } from '../fixtures/patience.ts';
-
-/**
- * Text of others reaches the terminal of whoever reviews a change or looks at a cluster: by a daemon's token, by the
- * author of a MachineConfig, by a file that is not YAML. What people reported of other tools is tried here: sequences
- * of ESC (kubectl, CVE-2021-25743), a clipboard that is written (OSC 52), a title, lines that CR overwrites or ESC
- * erases, C1 as UTF-8, text that runs backwards (Trojan Source, CVE-2021-42574), and lines that a line feed begins.
- */
 
 const ATTACKS = [
   'up\u001b[1A\u001b[2Kgone',

@@ -1,3 +1,7 @@
+/**
+ * A user who may write MachineConfigs of one pool and one folder alone, and asks the operator to write another one:
+ * what they carry in the annotation by which earlier versions undid a change, the operator wrote as itself.
+ */
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -10,11 +14,6 @@ import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { log, NAMESPACE } from '../e2e/cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from '../e2e/fleet-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
-
-/**
- * A user who may write MachineConfigs of one pool and one folder alone, and asks the operator to write another one:
- * what they carry in the annotation by which earlier versions undid a change, the operator wrote as itself.
- */
 
 const signal = deadline(200_000);
 const CARRIED = 'shale.dev/try';

@@ -1,3 +1,4 @@
+/** Someone who may push to a pool's repository: images of theirs are not staged, whatever signs them. */
 import { expect, onTestFinished, test } from 'vitest';
 import { signingKeyName, signingKeysVersion } from '../../api/image-signing.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';

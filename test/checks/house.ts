@@ -1,9 +1,10 @@
 /**
  * Holds the code against the structure that docs/architecture.md describes: no circle of files, in each room no import
  * from a lower floor to a higher one, no feature that more files know than its bound allows, no name that two files of
- * the product export, and no comment that is wider than a screen. `--figures` prints each room's size instead.
+ * the product export, no comment that is wider than a screen, and no test of real parts that does not begin with the
+ * question it answers. `--figures` prints each room's size instead.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { plural } from '../../api/plural.ts';
 import { sharedNames } from './exported-names.ts';
@@ -117,7 +118,14 @@ function problems(graph: ImportGraph): string[] {
   );
   const page = readFileSync(path.join(root, 'docs/architecture.md'), 'utf8');
   const features = featuresOf(page).flatMap((feature) => featureProblems(feature, graph));
-  return [...circles, ...upward, ...features, ...namesInSeveralFiles(), ...wideComments(graph)];
+  return [
+    ...circles,
+    ...upward,
+    ...features,
+    ...namesInSeveralFiles(),
+    ...wideComments(graph),
+    ...testsWithoutQuestion(),
+  ];
 }
 
 /** A screen beside another, wider than code (biome.json), as prose is read and not scanned. */
@@ -134,6 +142,21 @@ function wideComments(graph: ImportGraph): string[] {
           : [],
       ),
   );
+}
+
+/**
+ * Behaviour is tested where it is cheapest, and once more above only for what the level below can't show. The first line
+ * of a test that takes processes, disks or machines says what that is.
+ */
+function testsWithoutQuestion(): string[] {
+  const exclude = (name: string) => name === 'node_modules' || name.startsWith('.');
+  return globSync('**/*.{integration,e2e,soak}.test.ts', { cwd: root, exclude })
+    .sort()
+    .flatMap((file) =>
+      readFileSync(path.join(root, file), 'utf8').startsWith('/**')
+        ? []
+        : [`${file}: begins without a comment that says what only it can answer`],
+    );
 }
 
 function namesInSeveralFiles(): string[] {

@@ -1,3 +1,4 @@
+/** Commands of an administrator whose API server restarts, and whose cluster others change at the same time. */
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -14,8 +15,6 @@ import {
   signal,
   startPoolCluster,
 } from './cluster-with-pools.ts';
-
-/** Commands of an administrator whose API server restarts, and whose cluster others change at the same time. */
 
 const namespace = 'shale-system';
 let cluster: PoolCluster;

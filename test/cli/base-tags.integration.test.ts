@@ -1,3 +1,4 @@
+/** plan and enable ask a registry which image a tag names now; offline tests have digests only. */
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** An image of `shale build` has the label that the builder writes: two processes, one registry. */
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** `shale build` and `shale image` as a user runs them, against a registry on loopback. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

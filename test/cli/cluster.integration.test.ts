@@ -1,3 +1,4 @@
+/** Commands that read a cluster, run as processes against an API server with an operator behind it. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** The shells themselves run what completion prints: bash, zsh, fish, and kubectl's plugin. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

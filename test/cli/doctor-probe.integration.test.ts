@@ -1,3 +1,7 @@
+/**
+ * `shale doctor --probe` from where builder and nodes are: a pod, a registry with passwords, and what is left of
+ * both.
+ */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** `shale doctor` as a process on a cluster that has faults: what it finds, and that it leaves nothing. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** The archive as a file: what is in it, its mode, and that nothing is written over. */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';

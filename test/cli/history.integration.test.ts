@@ -1,3 +1,4 @@
+/** history, explain and rollback on a cluster whose operator renders: text, waits and exit codes. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseRollback } from '../../api/annotation-requests.ts';
 import { Nodes } from '../../api/kubernetes.ts';

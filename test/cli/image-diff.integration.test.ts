@@ -1,3 +1,4 @@
+/** Two images in a registry, compared as a user does: packages, units, exit codes, requests. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** enable and disable with an operator that answers: what is written, waited for and repeated. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ConfigMap, ConfigMaps, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';

@@ -1,3 +1,4 @@
+/** maintenance against an API server that evicts: leases, cordons, budgets, and the way back. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseReboot, parseRepair, parseRetry } from '../../api/annotation-requests.ts';
 import {

@@ -1,3 +1,4 @@
+/** `shale plan` on files alone, as a process: text, Markdown and exit codes. */
 import { describe, expect, test } from 'vitest';
 import { inputFile } from './input-file.ts';
 import { machineConfig, shale } from './shale-process.ts';

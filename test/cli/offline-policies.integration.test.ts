@@ -1,3 +1,4 @@
+/** `shale policies` on files alone: defaults, an admin's and a pool's. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

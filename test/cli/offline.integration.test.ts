@@ -1,3 +1,4 @@
+/** diff, validate and render on files alone, as processes: output and exit codes. */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';

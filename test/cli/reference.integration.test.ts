@@ -1,3 +1,4 @@
+/** What `-o json` prints is what the published schemas promise, for each command. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

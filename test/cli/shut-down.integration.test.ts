@@ -1,3 +1,4 @@
+/** SIGTERM to a command whose API server does not answer: it ends at once and in order. */
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';

@@ -1,3 +1,4 @@
+/** `shale status` as a process on a cluster that changes: text, JSON, waits and watches. */
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** `shale build` with a key: what a registry has afterwards, read by Shale's own verification. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,6 @@
+/**
+ * A kube-apiserver, kubelets and CNI of their own on machines with systemd: what the sandbox's server only imitates.
+ */
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Leases, Nodes } from '../../api/kubernetes.ts';

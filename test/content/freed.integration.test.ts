@@ -1,3 +1,4 @@
+/** What is left on a disk when a config is taken out, in both modes: nothing that it brought. */
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

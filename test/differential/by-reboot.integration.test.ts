@@ -1,7 +1,7 @@
+/** An image that a node boots leaves what standard mode writes of the same config (test/differential/README.md). */
 import { expect, test } from 'vitest';
 import { CASES_MS, tryCases } from './try-cases.ts';
 
-/** test/differential/README.md: what is compared with what. */
 test('random bases and configs: an image that is booted makes what standard mode writes', {
   timeout: CASES_MS,
 }, async () => {

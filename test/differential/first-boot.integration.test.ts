@@ -1,7 +1,7 @@
+/** A machine that is installed with an image has what standard mode writes (test/differential/README.md). */
 import { expect, test } from 'vitest';
 import { CASES_MS, tryCases } from './try-cases.ts';
 
-/** test/differential/README.md: what is compared with what. */
 test('random bases and configs: a machine that is installed with an image has what standard mode writes', {
   timeout: CASES_MS,
 }, async () => {

@@ -1,3 +1,4 @@
+/** What long runs of drawn cases have found, each as small as it shrank to, and each way that it concerns. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -6,8 +7,6 @@ import type { Case } from './cases.ts';
 import { SKELETON, STATE_SKELETON } from './topics.ts';
 import { file, link, type TreeItem } from './tree-item.ts';
 import { formatVerdict, tryCase } from './try-case.ts';
-
-/** What long runs of drawn cases have found, each as small as it shrank to, and each way that it concerns. */
 
 const dir = mkdtempSync(path.join(tmpdir(), 'shale-differential-found-'));
 afterAll(() => rmSync(dir, { recursive: true }));

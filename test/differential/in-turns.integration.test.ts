@@ -1,7 +1,7 @@
+/** Images booted and applied in turns leave what standard mode writes (test/differential/README.md). */
 import { expect, test } from 'vitest';
 import { CASES_MS, tryCases } from './try-cases.ts';
 
-/** test/differential/README.md: what is compared with what. */
 test('random bases and configs: images that are booted and applied live in turns make what standard mode writes', {
   timeout: CASES_MS,
 }, async () => {

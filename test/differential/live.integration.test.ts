@@ -1,7 +1,7 @@
+/** An image that is applied to the running root leaves what standard mode writes (test/differential/README.md). */
 import { expect, test } from 'vitest';
 import { CASES_MS, tryCases } from './try-cases.ts';
 
-/** test/differential/README.md: what is compared with what. */
 test('random bases and configs: an image that is applied live makes what standard mode writes', {
   timeout: CASES_MS,
 }, async () => {

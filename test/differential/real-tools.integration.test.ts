@@ -1,3 +1,6 @@
+/**
+ * The judges are judged: what the differential test reads and expects is what programs do that share no line with it.
+ */
 import { lstatSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -16,10 +19,6 @@ import { writeTar } from './tar.ts';
 import { directory, file, type TreeItem } from './tree-item.ts';
 import { drawnSeed } from './try-cases.ts';
 import { type Node, writeStandard } from './ways.ts';
-
-/**
- * The judges are judged: what the differential test reads and expects is what programs do that share no line with it.
- */
 
 let dir: string;
 beforeAll(() => {

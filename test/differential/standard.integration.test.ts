@@ -1,7 +1,7 @@
+/** Standard mode, from config to config, leaves what the last one says (test/differential/README.md). */
 import { expect, test } from 'vitest';
 import { CASES_MS, tryCases } from './try-cases.ts';
 
-/** test/differential/README.md: what is compared with what. */
 test('random bases and configs: standard mode goes from config to config and back', {
   timeout: CASES_MS,
 }, async () => {

@@ -1,3 +1,4 @@
+/** Holds every page against what there is, without running anything of it: run.test.ts does that. */
 import { describe, expect, test } from 'vitest';
 import { patience } from '../fixtures/patience.ts';
 import { ELSEWHERE } from './elsewhere.ts';
@@ -10,8 +11,6 @@ import {
   unsaidSetUp,
 } from './page-problems.ts';
 import { allPages } from './pages.ts';
-
-/** Holds every page against what there is, without running anything of it: run.test.ts does that. */
 
 const pages = allPages();
 

@@ -1,9 +1,8 @@
+/** Every command of every page that a machine like this one can run. A page that needs a cluster starts a sandbox. */
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { allPages, type Page } from './pages.ts';
 import { isRun } from './rules.ts';
 import { runPage, type SharedSandbox, shareSandbox } from './run-page.ts';
-
-/** Every command of every page that a machine like this one can run. A page that needs a cluster starts a sandbox. */
 
 const MINUTES = 60_000;
 

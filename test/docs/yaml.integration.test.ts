@@ -1,3 +1,4 @@
+/** What an API server that has Shale's definitions and admission policies says to the objects in the pages. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -8,8 +9,6 @@ import { patience } from '../fixtures/patience.ts';
 import { isOnPath } from '../install/on-path.ts';
 import { objectsIn } from './known-objects.ts';
 import { allPages, ROOT } from './pages.ts';
-
-/** What an API server that has Shale's definitions and admission policies says to the objects in the pages. */
 
 const MANIFESTS = path.join(ROOT, 'manifests');
 const KUBECTL_MS = 120_000;

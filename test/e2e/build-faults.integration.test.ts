@@ -1,3 +1,4 @@
+/** What goes wrong around a build: each ends in a MachineOSBuild that says so, and the next build works. */
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { Secrets } from '../../api/kubernetes.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
@@ -12,8 +13,6 @@ import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { type Fault, type RegistryProxy, startRegistryProxy } from '../fixtures/registry/registry-proxy.ts';
 import { type BuilderUnderTest, has, startBuilderUnderTest } from './builder-under-test.ts';
 import { NAMESPACE } from './cluster-under-test.ts';
-
-/** What goes wrong around a build: each ends in a MachineOSBuild that says so, and the next build works. */
 
 let under: BuilderUnderTest;
 let proxy: RegistryProxy;

@@ -1,3 +1,4 @@
+/** A builder that is stopped or killed during a build, and its successor: one image, nothing left behind. */
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';

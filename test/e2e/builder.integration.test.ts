@@ -1,3 +1,4 @@
+/** Operator, builder and registry together: a build from the MachineOSBuild to the image's labels. */
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pino } from 'pino';

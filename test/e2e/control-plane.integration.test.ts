@@ -1,3 +1,4 @@
+/** Nodes of the control plane go one at a time, and only while the others keep etcd's quorum. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,8 +10,6 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { podOn } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** Nodes of the control plane go one at a time, and only while the others keep etcd's quorum. */
 
 const CONTROL_PLANE = 'node-role.kubernetes.io/control-plane';
 const WORKER = 'node-role.kubernetes.io/worker';

@@ -1,3 +1,4 @@
+/** Somebody deletes MachineOSBuilds, which are the record of what is in the registry. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { outcomeOf } from '../../api/build-outcome.ts';
 import { ConfigMaps } from '../../api/kubernetes.ts';
@@ -13,8 +14,6 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { type RegistryProxy, startRegistryProxy } from '../fixtures/registry/registry-proxy.ts';
 import { type BuilderUnderTest, has, runLayering, startBuilderUnderTest } from './builder-under-test.ts';
 import { NAMESPACE, seen, seenBy } from './cluster-under-test.ts';
-
-/** Somebody deletes MachineOSBuilds, which are the record of what is in the registry. */
 
 const signal = deadline(300_000);
 const SECRET = 'push';

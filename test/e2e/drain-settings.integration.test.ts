@@ -1,3 +1,4 @@
+/** An admin's settings of drains, and what is reported about a drain that does not end. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ConfigMaps, Nodes, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -6,8 +7,6 @@ import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { blockDrain, podOn } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** An admin's settings of drains, and what is reported about a drain that does not end. */
 
 const signal = deadline(300_000);
 const inDefault = { namespace: 'default', signal };

@@ -1,3 +1,4 @@
+/** How a node is drained before a disruptive update, and what is reported about it. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DaemonSets, Leases, Nodes, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -7,8 +8,6 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { blockDrain, podOn } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** How a node is drained before a disruptive update, and what is reported about it. */
 
 const signal = deadline(300_000);
 const inDefault = { namespace: 'default', signal };

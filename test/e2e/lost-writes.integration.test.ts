@@ -1,3 +1,6 @@
+/**
+ * Each write of each process meets a server that is away: whether anything writes it later is seen only on a cluster.
+ */
 import { tmpdir } from 'node:os';
 import { pino } from 'pino';
 import { describe, expect, test, vi } from 'vitest';

@@ -1,3 +1,4 @@
+/** People who work on nodes, and a rollout that is under way: each waits for the other. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Leases, Nodes, PodDisruptionBudgets } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -6,8 +7,6 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { blockDrain } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** People who work on nodes, and a rollout that is under way: each waits for the other. */
 
 const signal = deadline(300_000);
 const TEST_MS = { timeout: patience(120_000) };

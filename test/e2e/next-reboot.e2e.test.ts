@@ -1,3 +1,4 @@
+/** Reboots that Shale leaves to others, on a whole cluster. Each test begins where the last ended. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DaemonSets, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
@@ -9,8 +10,6 @@ import { directoryHost } from '../../workshop/sandbox/node/directory-host.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
-
-/** Reboots that Shale leaves to others, on a whole cluster. Each test begins where the last ended. */
 
 const MINUTE = 60_000;
 const signal = deadline(9 * MINUTE);

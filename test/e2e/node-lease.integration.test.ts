@@ -1,3 +1,4 @@
+/** The exclusive right to disrupt a node, as it is shared with medik8s' operators. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Lease, Leases, type Node, Nodes, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -9,8 +10,6 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { log, seen } from './cluster-under-test.ts';
 import { blockDrain } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** The exclusive right to disrupt a node, as it is shared with medik8s' operators. */
 
 const signal = deadline(300_000);
 const stop = new AbortController();

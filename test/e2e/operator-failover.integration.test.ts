@@ -1,3 +1,4 @@
+/** Two operators, of which one leads, in processes of their own. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -12,8 +13,6 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { type ClusterUnderTest, NAMESPACE, seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 import { startOperatorProcess } from './operator-process.ts';
-
-/** Two operators, of which one leads, in processes of their own. */
 
 const MINUTE = 60_000;
 const signal = deadline(5 * MINUTE);

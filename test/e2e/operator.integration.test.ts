@@ -1,3 +1,4 @@
+/** The operator as a process in a cluster: what it needs, what it logs, and whom it refuses to stand beside. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,6 @@
+/**
+ * Layering by the switch and by hand, by shale's commands, on a whole cluster. Each test begins where the last ended.
+ */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -23,10 +26,6 @@ import { ignoreMissing } from '../../daemon/files/tree-entry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
-
-/**
- * Layering by the switch and by hand, by shale's commands, on a whole cluster. Each test begins where the last ended.
- */
 
 const MINUTE = 60_000;
 const signal = deadline(9 * MINUTE);

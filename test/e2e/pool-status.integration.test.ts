@@ -1,3 +1,4 @@
+/** What a pool reports, with MCO's conditions. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
@@ -6,8 +7,6 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { type BuilderUnderTest, startBuilderUnderTest } from './builder-under-test.ts';
 import { seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** What a pool reports, with MCO's conditions. */
 
 const signal = deadline(300_000);
 const TEST_MS = { timeout: patience(90_000) };

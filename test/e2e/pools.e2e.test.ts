@@ -1,3 +1,6 @@
+/**
+ * What becomes of nodes while their pools are created, deleted and changed under the layering switch: no node reboots.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -11,10 +14,6 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { log } from './cluster-under-test.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
-
-/**
- * What becomes of nodes while their pools are created, deleted and changed under the layering switch: no node reboots.
- */
 
 const MINUTE = 60_000;
 const signal = deadline(9 * MINUTE);

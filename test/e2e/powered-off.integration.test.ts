@@ -1,3 +1,4 @@
+/** Machines that somebody switches off, and a remediator that would power them on. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Lease, Leases, Nodes, PodDisruptionBudgets } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -7,8 +8,6 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { runOperator } from './builder-under-test.ts';
 import { blockDrain } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** Machines that somebody switches off, and a remediator that would power them on. */
 
 const signal = deadline(300_000);
 const TEST_MS = { timeout: patience(90_000) };

@@ -1,3 +1,4 @@
+/** A pool that starts from an image which `shale build` made, and machines that were installed from it. */
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -18,8 +19,6 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { log } from './cluster-under-test.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
-
-/** A pool that starts from an image which `shale build` made, and machines that were installed from it. */
 
 const MINUTE = 60_000;
 const signal = deadline(9 * MINUTE);

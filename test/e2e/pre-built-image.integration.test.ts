@@ -1,3 +1,4 @@
+/** A MachineOSConfig that starts from an image which `shale build` made outside of the cluster, and from others. */
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -22,8 +23,6 @@ import {
   startBuilderUnderTest,
 } from './builder-under-test.ts';
 import { NAMESPACE, seen } from './cluster-under-test.ts';
-
-/** A MachineOSConfig that starts from an image which `shale build` made outside of the cluster, and from others. */
 
 let under: BuilderUnderTest;
 let built: Promise<void>;

@@ -1,3 +1,4 @@
+/** What a person does to a machine by the command, from the request to the machine itself. */
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -8,8 +9,6 @@ import { isReady } from '../../rollout/pools/node-state.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
-
-/** What a person does to a machine by the command, from the request to the machine itself. */
 
 const MINUTE = 60_000;
 const signal = deadline(7 * MINUTE);

@@ -1,8 +1,7 @@
+/** The rollback of a whole pool: requested, or automatic. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** The rollback of a whole pool: requested, or automatic. */
 
 const signal = deadline(300_000);
 const TEST_MS = { timeout: patience(120_000) };

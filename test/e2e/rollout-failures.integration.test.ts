@@ -1,3 +1,4 @@
+/** What a rollout does when nodes or builds fail. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -10,8 +11,6 @@ import { RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** What a rollout does when nodes or builds fail. */
 
 const signal = deadline(300_000);
 const API_VERSION = 'machineconfiguration.openshift.io/v1';

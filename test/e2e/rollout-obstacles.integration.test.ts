@@ -1,3 +1,4 @@
+/** What prevents the update of a node or a whole pool: each is reported on the pool until it is gone. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { CustomResourceDefinitions, Leases, Nodes, Pods, Secrets } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -16,8 +17,6 @@ import { RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { blockDrain } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** What prevents the update of a node or a whole pool: each is reported on the pool until it is gone. */
 
 const signal = deadline(300_000);
 let fleet: FleetUnderTest;

@@ -1,3 +1,4 @@
+/** Which nodes go when, and how many at a time. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -7,8 +8,6 @@ import { RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** Which nodes go when, and how many at a time. */
 
 const signal = deadline(300_000);
 const CONTROL_PLANE = { 'node-role.kubernetes.io/control-plane': '' };

@@ -1,3 +1,4 @@
+/** What happens at once, what one by one, and what stops it. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Nodes, PodDisruptionBudgets } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -6,8 +7,6 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { blockDrain } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** What happens at once, what one by one, and what stops it. */
 
 const signal = deadline(300_000);
 const TEST_MS = { timeout: patience(120_000) };

@@ -1,3 +1,4 @@
+/** Keys through their whole life on a cluster: published, rotated, stolen, with nodes that verify. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

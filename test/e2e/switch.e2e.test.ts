@@ -1,3 +1,4 @@
+/** The switch on a whole cluster: whatever happens in between, it ends where the last setting says. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   ClusterRoleBindings,
@@ -34,8 +35,6 @@ import { sample } from '../fixtures/sample.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { log } from './cluster-under-test.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
-
-/** The switch on a whole cluster: whatever happens in between, it ends where the last setting says. */
 
 const MINUTE = 60_000;
 const signal = deadline(9 * MINUTE);

@@ -1,3 +1,4 @@
+/** The tour as a user sees it, every step of it on a sandbox. */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** A change that is tried with the real operator: confirmed, and in each way not. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,8 +12,6 @@ import { type ShaleRun, shaleProcess } from '../cli/shale-process.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-
-/** A change that is tried with the real operator: confirmed, and in each way not. */
 
 const signal = deadline(300_000);
 const TEST_MS = { timeout: patience(120_000) };

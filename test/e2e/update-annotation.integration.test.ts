@@ -1,3 +1,4 @@
+/** Two writers of one object at once, on a server with resourceVersions: neither takes back what the other wrote. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import { tokenConnection } from '../../cluster/connection.ts';

@@ -1,3 +1,4 @@
+/** A real BuildKit runs the commands of Containerfiles; its answers can't be made up. */
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** A real engine behind TLS: who is let in by which certificate. */
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { type AddressInfo, connect } from 'node:net';

@@ -1,3 +1,6 @@
+/**
+ * The policies where they are in force: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
+ */
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { present } from '../../api/present.ts';
@@ -14,10 +17,6 @@ import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { log } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';
-
-/**
- * The policies where they are in force: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
- */
 
 const OVERLAY = path.join(import.meta.dirname, '../../manifests/overlays/bootc');
 const NAMESPACE = 'shale-system';

@@ -1,3 +1,4 @@
+/** Argo CD's Lua scripts, run by a Lua interpreter on objects that Shale writes. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { execa } from 'execa';

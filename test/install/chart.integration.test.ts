@@ -1,3 +1,4 @@
+/** The chart whole, with each of its values, beside the manifests; helm renders it too where it is installed. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

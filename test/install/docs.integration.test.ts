@@ -1,3 +1,4 @@
+/** What docs/install.md names is there, and an API server takes its pool. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,3 +1,6 @@
+/**
+ * Helm with the chart as `make chart` writes it and as `make release` pushes it: from a registry onto an API server.
+ */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -13,10 +16,6 @@ import { type Api, startApi } from '../../workshop/apiserver/conformance/api.ts'
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { isOnPath } from './on-path.ts';
-
-/**
- * Helm with the chart as `make chart` writes it and as `make release` pushes it: from a registry onto an API server.
- */
 
 const PULLSPEC = `registry.example.com/os/shale@sha256:${'0'.repeat(64)}`;
 const title = isOnPath('helm') ? 'Helm' : 'Helm (skipped: there is no helm on the PATH)';

@@ -1,3 +1,4 @@
+/** Shale's image, built from the Containerfile without any network, on a Debian that was made from packages here. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -13,8 +14,6 @@ import {
 import { patience } from '../fixtures/patience.ts';
 import { sample } from '../fixtures/sample.ts';
 import { FIRST_TIME_MS, labRootfs } from '../node-lab/lab.ts';
-
-/** Shale's image, built from the Containerfile without any network, on a Debian that was made from packages here. */
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const BASE = 'localhost/debian:base';

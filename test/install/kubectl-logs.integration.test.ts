@@ -1,3 +1,4 @@
+/** kubectl reads the logs of a sandbox's pods, whose processes log what they are told. */
 import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -15,8 +16,6 @@ import { PodRunner } from '../../workshop/sandbox/workloads/pod-runner.ts';
 import { Workloads } from '../../workshop/sandbox/workloads/run-workloads.ts';
 import { patience } from '../fixtures/patience.ts';
 import { isOnPath } from './on-path.ts';
-
-/** kubectl reads the logs of a sandbox's pods, whose processes log what they are told. */
 
 const namespace = 'default';
 const stop = new AbortController();

@@ -1,3 +1,4 @@
+/** kubectl itself against the definitions: columns, explain, patches, server-side apply. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** Who is about to take a node in hand is told who has it: on kube-apiserver where KUBEBUILDER_ASSETS names one. */
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { present } from '../../api/present.ts';
@@ -8,8 +9,6 @@ import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { log } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';
-
-/** Who is about to take a node in hand is told who has it: on kube-apiserver where KUBEBUILDER_ASSETS names one. */
 
 const BASE = path.join(import.meta.dirname, '../../manifests/base');
 const MCO = '/apis/machineconfiguration.openshift.io/v1';

@@ -1,3 +1,4 @@
+/** The manifests against Kubernetes' own schema and an API server: fields, labels, a second apply. */
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';

@@ -1,3 +1,7 @@
+/**
+ * Alerts and dashboard are read by nobody here: Prometheus' own tool checks them if it is installed, else what can be
+ * checked without it.
+ */
 import { globSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,11 +17,6 @@ import { PrometheusMetrics as DaemonMetrics } from '../../daemon/prometheus-metr
 import { RolloutMetrics } from '../../rollout/reports/metrics.ts';
 import { ALERT_CASES, type AlertCase } from './alert-cases.ts';
 import { isOnPath } from './on-path.ts';
-
-/**
- * Alerts and dashboard are read by nobody here: Prometheus' own tool checks them if it is installed, else what can be
- * checked without it.
- */
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const read = (file: string) => readFileSync(path.join(ROOT, file), 'utf8');

@@ -1,10 +1,9 @@
+/** bin/other-version in a repository of two commits, whose packages a stand-in installs. */
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-
-/** bin/other-version in a repository of two commits, whose packages a stand-in installs. */
 
 const SCRIPT = path.join(import.meta.dirname, '../../bin/other-version');
 let root: string;

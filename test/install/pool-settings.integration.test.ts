@@ -1,3 +1,7 @@
+/**
+ * What an API server says to the settings of a pool: kube-apiserver where KUBEBUILDER_ASSETS names one, else the
+ * embedded one.
+ */
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
@@ -9,11 +13,6 @@ import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { log } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
-
-/**
- * What an API server says to the settings of a pool: kube-apiserver where KUBEBUILDER_ASSETS names one, else the
- * embedded one.
- */
 
 const BASE = path.join(import.meta.dirname, '../../manifests/base');
 const POOLS = '/apis/machineconfiguration.openshift.io/v1/machineconfigpools';

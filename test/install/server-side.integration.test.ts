@@ -1,3 +1,6 @@
+/**
+ * What an API server says to the manifests: kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
+ */
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -10,10 +13,6 @@ import { readKustomization } from '../../workshop/sandbox/manifests/kustomizatio
 import { patience } from '../fixtures/patience.ts';
 import { isOnPath } from './on-path.ts';
 import { renderChart } from './render-chart.ts';
-
-/**
- * What an API server says to the manifests: kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
- */
 
 const MANIFESTS = path.join(import.meta.dirname, '../../manifests');
 const overlays = (await readdir(path.join(MANIFESTS, 'overlays'))).map((name) => `overlays/${name}`);

@@ -1,3 +1,4 @@
+/** Installed and uninstalled on an API server: what goes, what stays, a second time. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ConfigMaps, CustomResourceDefinitions, Deployments, Nodes, Secrets } from '../../api/kubernetes.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';

@@ -1,3 +1,4 @@
+/** A builder of this version after one of another, in the same registry. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
@@ -7,8 +8,6 @@ import { describeImage } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
 import { type BuilderUnderTest, has, startBuilderUnderTest } from '../e2e/builder-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
-
-/** A builder of this version after one of another, in the same registry. */
 
 const OLDER = '0.0.9';
 const DEADLINE_MS = 60_000;

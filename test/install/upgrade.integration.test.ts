@@ -1,3 +1,7 @@
+/**
+ * An operator and a builder of this version come into a cluster that an older version has left. The registry of that
+ * version's images is not there: what is finished has to be taken as it is.
+ */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -36,11 +40,6 @@ import { stepDaemon } from '../fixtures/fleet/scripted-daemon.ts';
 import { keepingLaterFields, withLaterFields } from '../fixtures/later-fields.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
-
-/**
- * An operator and a builder of this version come into a cluster that an older version has left. The registry of that
- * version's images is not there: what is finished has to be taken as it is.
- */
 
 const RECORDED = path.join(import.meta.dirname, 'testdata/objects-of-00694bb.yaml');
 /** Owners before what they own. */

@@ -1,3 +1,8 @@
+/**
+ * Another version of Shale and this one, one after the other on one cluster: each reads what the other has left, on the
+ * API server and on the nodes' disks. Each test begins where the last ended. A version that renders the same
+ * MachineConfigs differently on purpose fails here, and needs a line in the changelog.
+ */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -25,12 +30,6 @@ import { isAt } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { noOtherVersion, OTHER_VERSION, processesOf } from './other-version.ts';
 import { type WatchedDisruptions, watchDisruptions } from './watched-disruptions.ts';
-
-/**
- * Another version of Shale and this one, one after the other on one cluster: each reads what the other has left, on the
- * API server and on the nodes' disks. Each test begins where the last ended. A version that renders the same
- * MachineConfigs differently on purpose fails here, and needs a line in the changelog.
- */
 
 const MINUTE = 60_000;
 const signal = deadline(40 * MINUTE);

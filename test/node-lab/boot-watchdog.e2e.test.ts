@@ -1,3 +1,4 @@
+/** A machine with systemd on which no daemon comes up: its timers and reboots are the subject. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';

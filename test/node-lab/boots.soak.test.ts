@@ -1,3 +1,4 @@
+/** The daemon's updates on a virtual machine that a bootloader boots; containers have none. */
 import { LAB_SERVICE } from './lab-updates.ts';
 import { machineUpdates } from './machine-updates.ts';
 import { describeMachine } from './virtual-machine/describe-machine.ts';

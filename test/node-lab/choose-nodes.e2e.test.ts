@@ -1,3 +1,4 @@
+/** Whether this host can boot machines with systemd, tried by booting one. */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

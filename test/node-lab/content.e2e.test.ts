@@ -1,3 +1,4 @@
+/** The course of contents on machines of ostree, with and without composefs. */
 import { CACHE } from '../../workshop/sandbox/layout.ts';
 import { CONTAINER_RECIPE } from '../../workshop/sandbox/systemd-node/rootfs.ts';
 import { ensureRootfsArchive } from '../../workshop/sandbox/systemd-node/rootfs-archive.ts';

@@ -1,3 +1,4 @@
+/** The daemon as a service of a machine with systemd: restarts, hangs, crashes and reboots are systemd's own. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { degraded, isAt, isRolledBack } from '../fixtures/node-configs.ts';

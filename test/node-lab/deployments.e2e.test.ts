@@ -1,3 +1,4 @@
+/** Deployments of ostree under a running systemd: mounts, /etc merged at shutdown, a read-only /sysroot. */
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

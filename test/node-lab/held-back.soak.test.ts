@@ -1,3 +1,4 @@
+/** ostree's own finalization lock over real shutdowns: which deployment boots next. */
 import { beforeAll, expect, it } from 'vitest';
 import { describeLabNode } from './describe-lab-node.ts';
 import { text } from './lab-updates.ts';

@@ -1,3 +1,4 @@
+/** A lab machine ends with the process that started it, however that ends. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';

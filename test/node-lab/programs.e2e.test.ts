@@ -1,3 +1,7 @@
+/**
+ * A program that a machine lacks need not fail a test: what can't be reloaded is rebooted, and what can't be asked is
+ * taken for unknown. So nothing that is run there may be missing.
+ */
 import { lstatSync, readlinkSync } from 'node:fs';
 import { glob, readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -7,11 +11,6 @@ import type { LayerEntry } from '../../image/layer/entry.ts';
 import { systemdStockLayer } from '../../workshop/sandbox/systemd-node/systemd-nodes.ts';
 import { patience } from '../fixtures/patience.ts';
 import { FIRST_TIME_MS, labRootfs, noLab } from './lab.ts';
-
-/**
- * A program that a machine lacks need not fail a test: what can't be reloaded is rebooted, and what can't be asked is
- * taken for unknown. So nothing that is run there may be missing.
- */
 
 const DAEMON = path.join(import.meta.dirname, '../../daemon');
 const SEARCHED = ['usr/local/sbin', 'usr/local/bin', 'usr/sbin', 'usr/bin', 'sbin', 'bin'];

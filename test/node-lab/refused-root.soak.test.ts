@@ -1,3 +1,4 @@
+/** A root that would not boot, met by a real boot: refused before anything is drained. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** A sandbox of four machines with systemd; the other tests of the lab boot one. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

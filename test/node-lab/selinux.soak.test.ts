@@ -1,3 +1,4 @@
+/** An enforcing kernel: labels that are wrong are denied here and nowhere else. */
 import { expect, it } from 'vitest';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';

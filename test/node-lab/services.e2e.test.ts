@@ -1,3 +1,4 @@
+/** Services of a running systemd: what a reload or restart leaves running, and how a failure is reported. */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Systemctl } from '../../daemon/host/systemctl.ts';

@@ -1,3 +1,4 @@
+/** systemd's soft reboot of a real machine: which kernel and which root run afterwards. */
 import { expect, it } from 'vitest';
 import { kernelBootID } from '../../daemon/host/userspace-boot.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';

@@ -1,3 +1,4 @@
+/** Roots that forget at each boot, booted: what is left of /etc and /var. */
 import { expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { degraded, isAt } from '../fixtures/node-configs.ts';

@@ -1,3 +1,4 @@
+/** What all backends of a tool promise, by the stand-ins that were recorded from the tools. */
 import { describe, expect, it } from 'vitest';
 import { backendContract } from '../fixtures/backend-contract/contract.ts';
 import { deadline, patience } from '../fixtures/patience.ts';

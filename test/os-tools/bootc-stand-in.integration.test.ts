@@ -1,3 +1,4 @@
+/** bootc's stand-in does what bootc was recorded to do, so that tests over it mean something. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';

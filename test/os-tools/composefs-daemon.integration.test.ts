@@ -1,3 +1,4 @@
+/** A whole daemon over bootc's stand-in without ostree: the course that the lab takes hours for. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** The stand-in does what bootc 1.16.9 was recorded to do, so that tests over it mean something. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+/** A whole daemon over each tool's stand-in: the order of its commands, over boots and losses of power. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** A daemon and packages over rpm-ostree's stand-in: answers that come late or not at all. */
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** rpm-ostree's stand-in does what rpm-ostree was recorded to do, so that tests over it mean something. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';

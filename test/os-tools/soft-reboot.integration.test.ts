@@ -1,3 +1,4 @@
+/** A daemon that asks the stand-ins for soft reboots: where it gets none, it reboots fully. */
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';

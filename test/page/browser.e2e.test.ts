@@ -1,3 +1,4 @@
+/** The page in Chromium: layout, keyboard, screen reader's tree, which no DOM in memory has. */
 import type { CDPSession } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';

@@ -1,3 +1,4 @@
+/** The page as a process: TLS, tokens, and renewal of its certificate. */
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';

@@ -1,3 +1,4 @@
+/** The page's server over HTTP: streams, slow readers, headers. */
 import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';

@@ -1,3 +1,4 @@
+/** `shale ui` as a process: one address, one use, and its end. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

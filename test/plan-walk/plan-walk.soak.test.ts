@@ -1,3 +1,4 @@
+/** Random changes planned and then made on a node: what the plan said is what happened. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { deadline, patience } from '../fixtures/patience.ts';

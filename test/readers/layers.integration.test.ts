@@ -1,3 +1,4 @@
+/** Images as skopeo copies and umoci unpacks them: programs that share no line with Shale. */
 import { lstat, mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -22,8 +23,6 @@ import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import { pushImage, type SandboxRegistry, startRegistry } from '../../workshop/sandbox/registry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
-
-/** Images as skopeo copies and umoci unpacks them: programs that share no line with Shale. */
 
 const root = path.join(import.meta.dirname, '../..');
 const signal = deadline(300_000);

@@ -1,3 +1,8 @@
+/**
+ * Images on a base as distributions have it, with links to directories and directories that not everybody may read, as
+ * umoci unpacks them: it follows the OCI text, and so do Podman, Docker and Shale's own merge
+ * (daemon/os/ostree/merge-layer.ts).
+ */
 import { lstat, mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -21,12 +26,6 @@ import { createRegistryClient, type RegistryClient } from '../../image/registry/
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { linkedBase, pushLayers } from '../fixtures/registry/linked-base.ts';
-
-/**
- * Images on a base as distributions have it, with links to directories and directories that not everybody may read, as
- * umoci unpacks them: it follows the OCI text, and so do Podman, Docker and Shale's own merge
- * (daemon/os/ostree/merge-layer.ts).
- */
 
 const signal = deadline(300_000);
 const policies = effectivePolicies(undefined, defaultPolicySettings);

@@ -1,3 +1,7 @@
+/**
+ * What Shale says of its images, read by tools that know nothing of it. They are used where they are installed: Debian
+ * 13 has cosign and oras, its unstable release spdx-tools.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -15,11 +19,6 @@ import { aConfigWithFile } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { newSigningKey } from '../fixtures/registry/registry-with-image.ts';
-
-/**
- * What Shale says of its images, read by tools that know nothing of it. They are used where they are installed: Debian
- * 13 has cosign and oras, its unstable release spdx-tools.
- */
 
 const signal = deadline(300_000);
 const rendered = aConfigWithFile;

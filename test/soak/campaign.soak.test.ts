@@ -1,3 +1,7 @@
+/**
+ * Random faults on a whole sandbox for minutes or hours; CI runs a sample. Its promises are those of the rollout's
+ * model.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

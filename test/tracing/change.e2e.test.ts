@@ -1,3 +1,4 @@
+/** One trace through three processes: each alone shows only its own spans. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

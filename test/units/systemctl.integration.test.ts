@@ -1,3 +1,4 @@
+/** systemctl is the independent reader of which units an image enables, on random sets of units. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

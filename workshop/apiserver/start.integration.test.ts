@@ -1,3 +1,4 @@
+/** The server as a process on loopback: it starts, answers, keeps connections, and ends. */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Agent, get } from 'node:https';

@@ -1,3 +1,4 @@
+/** A sandbox one of whose nodes does not start: it goes on, and says so. */
 import { renameSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

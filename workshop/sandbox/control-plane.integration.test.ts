@@ -1,3 +1,4 @@
+/** The ways to a control plane: a kubeconfig, given programs, and errors that name what is missing. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** The kubelets of a sandbox's machines: Nodes registered, machines switched off and on. */
 import { access, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

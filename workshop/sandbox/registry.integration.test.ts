@@ -1,3 +1,4 @@
+/** The sandbox's registry over TLS: pushed twice, read back by digest. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

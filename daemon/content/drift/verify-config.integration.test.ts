@@ -1,3 +1,4 @@
+/** Verification reads a real tree: modes, links and units on a disk, which the comparison of values does not have. */
 import { chmod, chown, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,7 @@
+/**
+ * Live apply on a directory node with ostree's own repository: the root afterwards, and after a kill before each
+ * step.
+ */
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** Labels on a real tree after a live apply that is killed at each point: the policy's, whatever was there. */
 import { spawnSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';

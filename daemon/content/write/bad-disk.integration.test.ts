@@ -1,3 +1,4 @@
+/** A file system without room or read-only, mounted for the test: the error comes before the first write. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';

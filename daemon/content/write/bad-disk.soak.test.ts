@@ -1,3 +1,4 @@
+/** The disk fills up at each step in turn, too many for every run: the tree has the old config or the new one. */
 import { expect, test } from 'vitest';
 import { emptyNodeConfig as empty } from '../../../machineconfig/node-config.ts';
 import { deadline, patience } from '../../../test/fixtures/patience.ts';

@@ -1,3 +1,4 @@
+/** The executor on a real tree, as root: owners, labels, links, and what comes back when it is undone. */
 import { existsSync } from 'node:fs';
 import {
   chmod,

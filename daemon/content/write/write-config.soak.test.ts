@@ -1,3 +1,4 @@
+/** A write ends whole or not at all, whichever of its steps fails or is the last before the daemon is killed. */
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -10,8 +11,6 @@ import { programFile } from '../../../workshop/sandbox/programs.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
 import { verifyConfig } from '../drift/verify-config.ts';
 import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-config.ts';
-
-/** A write ends whole or not at all, whichever of its steps fails or is the last before the daemon is killed. */
 
 const signal = deadline(600_000);
 const killedWrite = programFile(

@@ -1,3 +1,4 @@
+/** The watchdog's files in a deployment on a disk: owners, modes, SELinux labels, and nothing left after it. */
 import { lstat, mkdir, mkdtemp, readdir, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

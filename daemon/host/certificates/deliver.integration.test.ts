@@ -1,3 +1,4 @@
+/** Certificates on a real tree: which files each runtime gets, and links that would lead out of the root. */
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

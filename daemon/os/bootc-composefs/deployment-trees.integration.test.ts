@@ -1,3 +1,4 @@
+/** A deployment's tree under real mounts: the daemon's namespace can write what the host mounts read-only. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

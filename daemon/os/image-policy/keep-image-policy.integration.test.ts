@@ -1,3 +1,4 @@
+/** skopeo itself reads the policy that the daemon writes: it takes what the cluster signed, and nothing else. */
 import path from 'node:path';
 import { execa } from 'execa';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';

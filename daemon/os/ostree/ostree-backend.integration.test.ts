@@ -1,3 +1,4 @@
+/** The backend by the host's own ostree: layers merged, labels, kills before each command. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

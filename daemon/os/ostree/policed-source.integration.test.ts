@@ -1,3 +1,4 @@
+/** A signed image from a registry to a deployment of ostree: the policy's verdict decides what is staged. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';

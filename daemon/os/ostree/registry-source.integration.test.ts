@@ -1,3 +1,4 @@
+/** Reads images over TLS from registries on loopback: trust, mirrors and their CAs. */
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { arch, tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** dpkg and rpm are the independent readers of version order; a table holds only what somebody thought of. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

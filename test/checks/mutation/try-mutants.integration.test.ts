@@ -1,3 +1,4 @@
+/** The mutation check tried on a project of its own: killers, timeouts, and tests that fail without a mutant. */
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** bootc's own updates on a machine that its bootloader boots. */
 import { expect, it } from 'vitest';
 import { LAB_SERVICE } from '../lab-updates.ts';
 import { machineUpdates } from '../machine-updates.ts';

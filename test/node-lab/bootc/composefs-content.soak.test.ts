@@ -1,3 +1,4 @@
+/** The course of contents on bootc without ostree, booted: an image is what standard mode writes there too. */
 import { contentCourse } from '../base-content/content-course.ts';
 import { listGuest } from '../base-content/guest-listing.ts';
 import { withLinks } from '../base-content/linked-base.ts';

@@ -1,3 +1,4 @@
+/** The daemon's course on bootc without ostree, on a machine that its bootloader boots. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../../api/machine-config-node.ts';

@@ -1,3 +1,4 @@
+/** The course of contents on a machine that bootc keeps. */
 import { contentOfLabNode } from '../base-content/content-of-lab-node.ts';
 import { withLinks } from '../base-content/linked-base.ts';
 import { bootcRecipe } from './bootc-recipe.ts';

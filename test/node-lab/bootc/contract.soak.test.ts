@@ -1,3 +1,4 @@
+/** bootc itself does what was recorded of it: the stand-in of faster tests is held to the same recording. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+/** The daemon's course on a machine that bootc keeps. */
 import { daemonOfTool } from '../tool-daemon.ts';
 import { givenSystem, noBootc } from './given-bootc.ts';
 

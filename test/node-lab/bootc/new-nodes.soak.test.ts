@@ -1,3 +1,4 @@
+/** The first boot of a machine that was installed from a layered image of bootc. */
 import { newNodesContract } from '../new-nodes/new-nodes-contract.ts';
 import { bootcRecipe } from './bootc-recipe.ts';
 import { givenSystem, noDebian } from './given-bootc.ts';

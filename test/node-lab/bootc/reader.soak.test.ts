@@ -1,3 +1,4 @@
+/** bootc itself reads Shale's images: the tree that its root would be made of. */
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

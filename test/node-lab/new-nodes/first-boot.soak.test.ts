@@ -1,3 +1,4 @@
+/** The order of units on a first boot: the switch comes before the kubelet. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';

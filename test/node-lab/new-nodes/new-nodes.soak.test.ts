@@ -1,3 +1,4 @@
+/** The first boot of a machine of ostree that joins a pool. */
 import { isDrawn } from '../../fixtures/sample.ts';
 import { noLab } from '../lab.ts';
 import { DEBIAN_12 } from '../lab-node.ts';

@@ -1,3 +1,4 @@
+/** The course of contents on a machine that rpm-ostree keeps. */
 import { contentOfLabNode } from '../base-content/content-of-lab-node.ts';
 import { withLinks } from '../base-content/linked-base.ts';
 import { noRpmOstree, RPM_OSTREE } from './given-rpm-ostree.ts';

@@ -1,3 +1,4 @@
+/** rpm-ostree's own daemon restarts or is gone during an update. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { RunOsCommand } from '../../../daemon/os/os-command.ts';

@@ -1,3 +1,4 @@
+/** Packages layered by rpm-ostree itself from a repository of RPMs: there after the boot, changed, gone. */
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** RBAC as Kubernetes documents it; the same file runs against a kube-apiserver. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, START_MS, startApi, uniqueName } from './api.ts';
 

@@ -1,3 +1,4 @@
+/** kubectl itself against the server; the same file runs against a kube-apiserver. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+/** Reads and writes of objects as Kubernetes documents them; the same file runs against a kube-apiserver. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, START_MS, startApi, uniqueName } from './api.ts';
 

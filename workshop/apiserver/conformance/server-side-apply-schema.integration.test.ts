@@ -1,3 +1,4 @@
+/** What server-side apply takes from schemas; the same file runs against a kube-apiserver. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, type Body, eventually, START_MS, startApi, uniqueName } from './api.ts';
 import { applier, owners } from './apply.ts';

@@ -1,3 +1,4 @@
+/** Validation rules of definitions (CEL); the same file runs against a kube-apiserver. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, eventually, START_MS, startApi, uniqueName } from './api.ts';
 

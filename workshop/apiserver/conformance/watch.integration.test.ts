@@ -1,3 +1,4 @@
+/** Watches as Kubernetes documents them; the same file runs against a kube-apiserver. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Api, START_MS, startApi, uniqueName } from './api.ts';
 

@@ -1,3 +1,4 @@
+/** A pod's log comes from its node's kubelet over TLS, through the server: read, followed, refused. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Api, START_MS, startApi, uniqueName } from '../conformance/api.ts';
 import type { LogOptions } from './log-options.ts';

@@ -1,3 +1,4 @@
+/** A directory node on a disk: what its root keeps over a boot, and that it removes itself. */
 import { existsSync } from 'node:fs';
 import { lstat, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
