@@ -4,11 +4,11 @@ import path from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import pino from 'pino';
 import { type AppendInput, appendBuild } from '../builder/steps/append-build.ts';
-import type { ApiClient } from '../cluster/api-client.ts';
 import { defaultPolicySettings, effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { imageProver } from '../operator/proof/prove-image.ts';
 import type { PoolRecord } from '../rollout/pools/pool-record.ts';
+import { answeringClient } from '../test/fixtures/answering-client.ts';
 import { startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
 import { configFiles, renderedConfig } from './images/content.ts';
 import { pushFilledBase } from './images/filled-base.ts';
@@ -31,7 +31,7 @@ const registry = await startDockerRegistry({ dir });
 const plainHttp = new Set([registry.host]);
 const client = createRegistryClient({ plainHttp });
 const options = {
-  client: { find: async () => undefined } as unknown as ApiClient,
+  client: answeringClient({ find: async () => undefined }),
   namespace: 'shale-system',
   plainHttp,
   log: pino({ level: 'silent' }),

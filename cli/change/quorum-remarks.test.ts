@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { Node, Pod } from '../../api/kubernetes.ts';
 import { annotations } from '../../api/names.ts';
 import { ETCD_PODS } from '../../api/pool-settings/values.ts';
-import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
+import { ApiError } from '../../cluster/api-client.ts';
 import type { NodePrediction, PredictedNode } from '../../predict/node/predict-node.ts';
+import { answeringClient } from '../../test/fixtures/answering-client.ts';
 import { aMachineConfigNode, aNode, condition } from '../../test/fixtures/objects.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { disruptsVoters, quorumRemarks, readVotingPods } from './quorum-remarks.ts';
@@ -109,12 +110,12 @@ test.each<[string, readonly PredictedNode[], typeof ETCD_PODS, boolean]>([
 test('pods that vote are those of every selector, and none where the user may not list them', async () => {
   const asked: unknown[] = [];
   const listing = (answer: () => readonly Pod[]) =>
-    ({
-      list: async (_: unknown, { namespace, labelSelector }: Record<string, unknown>) => {
+    answeringClient({
+      list: async (_, { namespace, labelSelector } = {}) => {
         asked.push([namespace, labelSelector]);
         return { items: answer() };
       },
-    }) as unknown as ApiClient;
+    });
   const signal = deadline(1_000);
   expect(
     await readVotingPods(

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Deployment, Namespace, Node } from '../../api/kubernetes.ts';
-import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
+import { ApiError } from '../../cluster/api-client.ts';
+import { answeringClient } from '../../test/fixtures/answering-client.ts';
 import { aNode } from '../../test/fixtures/objects.ts';
 import { checkEnginePods, judgeEnginePods } from './check-engine-pods.ts';
 
@@ -96,9 +97,9 @@ test.each<[string, Parameters<typeof judged>[0], RegExp]>([
   expect(judged(facts, [aNode('a')])).toEqual([expect.stringMatching(message)]);
 });
 
-const refusing = {
+const refusing = answeringClient({
   find: () => Promise.reject(new ApiError(403, 'GET', { message: 'namespaces is forbidden' })),
-} as unknown as ApiClient;
+});
 
 test.each<[string, Deployment | undefined]>([
   ['no operator', undefined],

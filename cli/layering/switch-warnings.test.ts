@@ -1,10 +1,13 @@
 import { expect, test } from 'vitest';
-import { type ApiClient, ApiError, ApiUnreachable } from '../../cluster/api-client.ts';
+import { ApiError, ApiUnreachable } from '../../cluster/api-client.ts';
+import { answeringClient } from '../../test/fixtures/answering-client.ts';
 import { secretWarnings } from './switch-warnings.ts';
 
 const { signal } = new AbortController();
-const clientThatThrows = (error: Error) =>
-  ({ find: () => Promise.reject(error), get: () => Promise.reject(error) }) as unknown as ApiClient;
+const clientThatThrows = (error: Error) => {
+  const refuse = () => Promise.reject(error);
+  return answeringClient({ find: refuse, get: refuse });
+};
 const warnings = (error: Error) =>
   secretWarnings(clientThatThrows(error), 'shale-system', ['push', 'push'], signal);
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { answeringClient } from '../../test/fixtures/answering-client.ts';
 import { exitCodes } from '../command-line/exit-codes.ts';
 import { waitForArrival } from './wait-for-arrival.ts';
 
@@ -9,7 +10,7 @@ function interruptedClient(stop: AbortController): ApiClient {
     stop.abort(new Error('stopped by SIGINT'));
     throw stop.signal.reason;
   };
-  return { list } as unknown as ApiClient;
+  return answeringClient({ list });
 }
 
 test.each([

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Node } from '../../api/kubernetes.ts';
-import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
+import { ApiError } from '../../cluster/api-client.ts';
+import { answeringClient } from '../../test/fixtures/answering-client.ts';
 import {
   decideHealth,
   type HealthObservation,
@@ -135,7 +136,7 @@ test.each<[string, Error, Kubelet]>([
   ['fails', new ApiError(500, 'GET node', { message: 'x' }), { kind: 'unknown', why: expect.any(String) }],
   ['is away', new Error('connection refused'), { kind: 'unknown', why: 'connection refused' }],
 ])('an API server that %s knows so much of a kubelet', async (_what, error, kubelet) => {
-  const client = { find: () => Promise.reject(error) } as unknown as ApiClient;
+  const client = answeringClient({ find: () => Promise.reject(error) });
   const boot = { bootID: 'boot-1', softBootSince: undefined };
   const signal = new AbortController().signal;
   expect(await lookAtKubelet(client, 'worker-1', boot, signal)).toEqual(kubelet);

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { signingKeysVersion } from '../../api/image-signing.ts';
 import type { ConfigMap } from '../../api/kubernetes.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
 import { SigningKeyError } from '../../image/signature/signing-key.ts';
+import { answeringClient } from '../../test/fixtures/answering-client.ts';
 import { imageOf } from '../../test/fixtures/step-context.ts';
 import { requireSignature } from './require-signature.ts';
 
@@ -40,7 +40,7 @@ function require(given: {
   const named = 'named' in given ? given.named : signingKeysVersion(published ?? {});
   return requireSignature(
     {
-      client: { find: async () => configMap } as unknown as ApiClient,
+      client: answeringClient({ find: async () => configMap }),
       namespace: 'shale-system',
       signatures: {
         isSignedBy: async (asked, publicKey) => {

@@ -2,11 +2,11 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { signingKeyName, signingKeysVersion } from '../../api/image-signing.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
 import { registrySource } from '../../daemon/os/ostree/registry-source.ts';
 import { requireSignature } from '../../daemon/steps/require-signature.ts';
 import { digestTag } from '../../image/artifact.ts';
 import { signImage } from '../../image/signature/sign-image.ts';
+import { answeringClient } from '../fixtures/answering-client.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { newSigningKey, startRegistryWithImage } from '../fixtures/registry/registry-with-image.ts';
 
@@ -25,7 +25,7 @@ async function poolsRepository() {
   const stage = () =>
     requireSignature(
       {
-        client: { find: async () => configMap } as unknown as ApiClient,
+        client: answeringClient({ find: async () => configMap }),
         namespace: 'shale-system',
         signatures: source,
         root: registry.dir,

@@ -6,7 +6,6 @@ import type { MachineConfigNode, MachineConfigNodeSpec, UpdatePlan } from '../..
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
 import { noWrongLabels } from '../../daemon/host/selinux-labels.ts';
 import type { OsBackend } from '../../daemon/os/backend.ts';
 import type { Current } from '../../daemon/records/current.ts';
@@ -17,6 +16,7 @@ import { isAt, type PreparedUpdate, targetOf } from '../../daemon/steps/update.t
 import { describeImage } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { answeringClient } from '../fixtures/answering-client.ts';
 import { aMachineConfigNode } from '../fixtures/objects.ts';
 import { deployment, neverHeld } from '../fixtures/step-context.ts';
 import { ARCHITECTURE, POOL, type WalkCluster } from './walk-cluster.ts';
@@ -111,12 +111,12 @@ export class PaperNode {
       fetch: staged,
       stage: staged,
     };
-    const client = {
-      get: async (_kind: unknown, name: string) => cluster.rendered.get(name),
+    const client = answeringClient({
+      get: async (_kind, name) => cluster.rendered.get(name),
       find: async () => cluster.machineConfiguration,
-    };
+    });
     return {
-      client: client as unknown as ApiClient,
+      client,
       namespace: 'shale-system',
       ports: {
         host: { root: this.#root },

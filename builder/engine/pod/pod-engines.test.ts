@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Pod, Secret } from '../../../api/kubernetes.ts';
 import { type ApiClient, ApiError, ApiUnreachable } from '../../../cluster/api-client.ts';
+import { answeringClient } from '../../../test/fixtures/answering-client.ts';
 import { type ContainerEngine, EngineError, StepFailed } from '../container-engine.ts';
 import type { EngineAccess } from '../engine-access.ts';
 import { PodEngines, type PodEnginesOptions } from './pod-engines.ts';
@@ -33,14 +34,15 @@ beforeEach(() => {
   failDeletes = false;
 });
 
-const client = {
-  create: async (kind: { kind: string }, object: Pod | Secret) => {
-    const created = { ...object, metadata: { ...object.metadata, uid: `uid of ${object.metadata.name}` } };
+const client = answeringClient({
+  create: async (kind, object) => {
+    const metadata = { ...object.metadata, uid: `uid of ${object.metadata.name}` };
+    const created = { ...object, metadata } as Pod | Secret;
     calls.push(`create ${kind.kind}`);
-    objects.set(`${kind.kind} ${object.metadata.name}`, created);
+    objects.set(`${kind.kind} ${metadata.name}`, created);
     return created;
   },
-  find: async (kind: { kind: string }, name: string) => {
+  find: async (kind, name) => {
     const found = objects.get(`${kind.kind} ${name}`);
     return found === undefined ? undefined : { ...found, status: status() };
   },
@@ -48,12 +50,12 @@ const client = {
     items: [...objects.values()].filter(({ kind }) => kind === 'Pod'),
     resourceVersion: '1',
   }),
-  delete: async (kind: { kind: string }, name: string) => {
+  delete: async (kind, name) => {
     calls.push(`delete ${kind.kind}`);
     if (failDeletes) throw new ApiError(500, 'DELETE', { message: 'etcd is away' });
     return objects.delete(`${kind.kind} ${name}`);
   },
-} as unknown as ApiClient;
+});
 
 const engine = (about: () => Promise<unknown> = async () => ({})) =>
   ({ about }) as unknown as ContainerEngine;
