@@ -21,9 +21,10 @@ describe('osCommandRunner', () => {
   });
 
   it('says that a program is not installed', async () => {
-    await expect(run(['no-such-program'], { timeoutMs: 10_000, signal })).rejects.toThrow(
-      'no-such-program: not installed',
-    );
+    await expect(run(['no-such-program'], { timeoutMs: 10_000, signal })).rejects.toMatchObject({
+      message: 'no-such-program: not installed',
+      code: 'ENOENT',
+    });
   });
 
   it('ends a command that takes too long', async () => {

@@ -5,6 +5,8 @@ export class OsCommandError extends Error {
   override readonly name = 'OsCommandError';
   readonly command: readonly string[];
   readonly exitCode: number | undefined;
+  /** Of the system, for a program that could not be started: ENOENT where it is not installed. */
+  readonly code: string | undefined;
   readonly stderr: string;
 
   constructor(command: readonly string[], reason: string, details: OsCommandFailure, options?: ErrorOptions) {
@@ -14,12 +16,14 @@ export class OsCommandError extends Error {
     );
     this.command = command;
     this.exitCode = details.exitCode;
+    this.code = details.code;
     this.stderr = details.stderr;
   }
 }
 
 interface OsCommandFailure {
   readonly exitCode?: number | undefined;
+  readonly code?: string | undefined;
   readonly stderr: string;
 }
 
@@ -88,7 +92,7 @@ export function osCommandRunner(prefix: readonly string[] = []): RunOsCommand {
       throw new OsCommandError(
         command,
         reason,
-        { exitCode: error.exitCode, stderr: String(error.stderr ?? '') },
+        { exitCode: error.exitCode, code: error.code, stderr: String(error.stderr ?? '') },
         { cause: error },
       );
     }

@@ -84,7 +84,7 @@ test('a pull has half an hour, a question a minute', async () => {
 
 test.each<[unknown, string]>([
   [
-    new OsCommandError(['crictl', 'images'], 'not installed', { stderr: '' }),
+    new OsCommandError(['crictl', 'images'], 'not installed', { code: 'ENOENT', stderr: '' }),
     'crictl is not installed on the node; images can only be pinned with it',
   ],
   // What the command itself says was not installed.

@@ -91,11 +91,7 @@ function jsonOf(text: string): unknown {
 
 /** What prevents a command: the line that says it, for people. */
 export function whyOf(error: unknown): string {
-  if (
-    error instanceof OsCommandError &&
-    error.exitCode === undefined &&
-    error.message.endsWith('not installed')
-  ) {
+  if (error instanceof OsCommandError && error.code === 'ENOENT') {
     return `${error.command[0]} is not installed on the node; images can only be pinned with it`;
   }
   return errorMessage(error);

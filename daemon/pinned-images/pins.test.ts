@@ -71,7 +71,7 @@ describe('containerd', () => {
 
   test.each([
     ['the image is gone', ofCommand('ctr: image "a": not found')],
-    ['the runtime is gone', new OsCommandError(['ctr'], 'not installed', { stderr: '' })],
+    ['the runtime is gone', new OsCommandError(['ctr'], 'not installed', { code: 'ENOENT', stderr: '' })],
   ])('has let go what goes where %s', async (_what, error) => {
     await keep(pins('containerd', A), pins('containerd'), { refuse: failing(error) });
     expect(ran).toEqual([labelled(A, '')]);

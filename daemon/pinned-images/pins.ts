@@ -124,7 +124,9 @@ async function keepLabels(
   for (const image of gone) {
     await label(image, '').catch((error: unknown) => {
       // The image was removed, or the runtime was, and the label with it.
-      if (!(error instanceof OsCommandError) || !/not found|not installed/.test(error.message)) throw error;
+      const isGone =
+        error instanceof OsCommandError && (error.code === 'ENOENT' || error.stderr.includes('not found'));
+      if (!isGone) throw error;
     });
   }
   await write(root, { ...pins, images });

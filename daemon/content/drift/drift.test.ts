@@ -58,8 +58,8 @@ test('a condition names ten paths, and how many more there are', () => {
   const text = formatDrifts(drifts(10));
   expect(text).toContain('drift 8; drift 9. Revert the change');
   expect(text).toContain('run shale repair for the node, or create /run/machine-config-daemon-force on it');
-  expect(formatDrifts(drifts(11))).toContain('drift 9; and 1 more path. Revert');
-  expect(formatDrifts(drifts(12))).toContain('; and 2 more paths. Revert');
+  expect(formatDrifts(drifts(11))).toContain('drift 9 and 1 more. Revert');
+  expect(formatDrifts(drifts(12))).toContain('drift 9 and 2 more. Revert');
 });
 
 test('an admin permits one write by a file, which ends with it', async () => {

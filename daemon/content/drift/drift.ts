@@ -3,7 +3,7 @@ import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { MOST_CHANGED_PATHS } from '../../../api/machine-config-node.ts';
 import { nodePaths } from '../../../api/names.ts';
-import { plural } from '../../../api/plural.ts';
+import { plural, shortList } from '../../../api/plural.ts';
 import { ignoreMissing, sameEntry, type TreeEntry } from '../../files/tree-entry.ts';
 
 /** A path that is not as a config wants it. */
@@ -86,9 +86,8 @@ export function formatLeftOut(drifts: readonly Drift[], config: string, why: str
 }
 
 function listOf(drifts: readonly Drift[]): string {
-  const named = drifts.slice(0, MOST_CHANGED_PATHS).map(({ message }) => message);
-  const more = drifts.length - named.length;
-  return `${named.join('; ')}${more === 0 ? '' : `; and ${plural(more, 'more path')}`}`;
+  const messages = drifts.map(({ message }) => message);
+  return shortList(messages, MOST_CHANGED_PATHS, '; ');
 }
 
 /** @returns where the file lies by which an admin permits overwriting. @param root the running root. */

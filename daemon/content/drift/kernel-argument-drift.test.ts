@@ -155,10 +155,10 @@ describe('what an admin reads of them', () => {
       'a9 is missing. Run',
     );
     expect(formatKernelArgumentDrifts(many(11), 'rendered-1', { name: 'ostree' })).toContain(
-      '; and 1 more argument. Run',
+      'a9 is missing and 1 more. Run',
     );
     expect(formatKernelArgumentDrifts(many(12), 'rendered-1', { name: 'ostree' })).toContain(
-      '; and 2 more arguments.',
+      'a9 is missing and 2 more.',
     );
   });
 });

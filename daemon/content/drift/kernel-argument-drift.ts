@@ -1,5 +1,5 @@
 import { nodePaths } from '../../../api/names.ts';
-import { plural } from '../../../api/plural.ts';
+import { shortList } from '../../../api/plural.ts';
 import { shellWords } from '../../os/os-command.ts';
 import type { OsTool } from '../../os/os-tool.ts';
 
@@ -111,15 +111,10 @@ export function formatKernelArgumentDrifts(
   config: string,
   tool: ArgumentTool,
 ): string {
-  const shown = drifts.slice(0, NAMED_ARGUMENTS);
-  const named = shown.map(({ argument, what }) => `${argument} ${phrases[what]}`);
-  const more =
-    drifts.length > NAMED_ARGUMENTS
-      ? `; and ${plural(drifts.length - NAMED_ARGUMENTS, 'more argument')}`
-      : '';
+  const named = drifts.map(({ argument, what }) => `${argument} ${phrases[what]}`);
   return [
-    `Kernel arguments differ from ${config}: ${named.join('; ')}${more}`,
-    ...remedies(shown, tool),
+    `Kernel arguments differ from ${config}: ${shortList(named, NAMED_ARGUMENTS, '; ')}`,
+    ...remedies(drifts.slice(0, NAMED_ARGUMENTS), tool),
     `shale reboot alone sets them, too, as does an update that reboots the node; ${nodePaths.forceFile} does not`,
   ].join('. ');
 }
