@@ -8,7 +8,7 @@ import {
   type StructValue,
   type Value,
 } from './ignition/schema.ts';
-import { ignition3 } from './ignition/schema-3.ts';
+import { ignition3 } from './ignition/config.ts';
 
 /**
  * Merges Ignition configs, earlier ones first, with Ignition 3's rules (config/merge of coreos/ignition) and MCO's

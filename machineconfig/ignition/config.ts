@@ -1,193 +1,189 @@
+import {
+  appended,
+  flag,
+  integer,
+  listBy,
+  requiredText,
+  type Schema,
+  since,
+  struct,
+  type TypeOf,
+  text,
+  textSet,
+} from './schema.ts';
+
 /**
- * The typed form of an Ignition config of spec 3.5.0, the one form that everything after parsing works on. Field by
- * field as in https://coreos.github.io/ignition/configuration-v3_5/; all other accepted versions are translated to it.
- * An absent field is `undefined`, never null; a required string that the author forgot is '' and a reported problem.
+ * Ignition 3.0 to 3.5 (https://coreos.github.io/ignition/configuration-v3_5/), the one form that everything after
+ * parsing works on: all other accepted versions are translated to it. Every version only adds fields, so one schema
+ * reads them all; which list has which identity and which are appended is what the spec's merging rules
+ * (docs/operator-notes, "Config Merging") and its types say. An absent field is `undefined`, never null; a required
+ * string that the author forgot is '' and a reported problem.
  */
-export interface IgnitionConfig {
-  readonly ignition: IgnitionSection;
-  readonly kernelArguments?: IgnitionKernelArguments;
-  readonly passwd?: Passwd;
-  readonly storage?: Storage;
-  readonly systemd?: Systemd;
-}
 
-export interface IgnitionSection {
-  readonly config?: { readonly merge?: readonly Resource[]; readonly replace?: Resource };
-  readonly proxy?: {
-    readonly httpProxy?: string;
-    readonly httpsProxy?: string;
-    readonly noProxy?: readonly string[];
-  };
-  readonly security?: { readonly tls?: { readonly certificateAuthorities?: readonly Resource[] } };
-  /** Seconds. */
-  readonly timeouts?: { readonly httpResponseHeaders?: number; readonly httpTotal?: number };
-  readonly version: string;
-}
-
-export interface IgnitionKernelArguments {
-  readonly shouldExist?: readonly string[];
-  readonly shouldNotExist?: readonly string[];
-}
-
-export interface Resource {
-  readonly compression?: string;
-  readonly httpHeaders?: readonly HttpHeader[];
-  readonly source?: string;
-  readonly verification?: { readonly hash?: string };
-}
-
-export interface HttpHeader {
-  readonly name: string;
+const headersByName = {
+  ...listBy(struct({ name: requiredText, value: text }), 'name'),
   /** Without a value the header of that name is removed on merging. */
-  readonly value?: string;
-}
+  removesWithout: 'value',
+};
 
-export interface Passwd {
-  readonly groups?: readonly PasswdGroup[];
-  readonly users?: readonly PasswdUser[];
-}
+const resource = struct({
+  compression: text,
+  httpHeaders: since(1, headersByName),
+  source: text,
+  verification: struct({ hash: text }),
+});
+export type Resource = TypeOf<typeof resource>;
+const resources = listBy(resource, 'source');
 
-export interface PasswdGroup {
-  readonly gid?: number;
-  readonly name: string;
-  readonly passwordHash?: string;
-  readonly shouldExist?: boolean;
-  readonly system?: boolean;
-}
+const ignition = struct({
+  config: struct({ merge: resources, replace: resource }),
+  proxy: since(1, struct({ httpProxy: text, httpsProxy: text, noProxy: textSet })),
+  security: struct({ tls: struct({ certificateAuthorities: resources }) }),
+  /** Seconds. */
+  timeouts: struct({ httpResponseHeaders: integer, httpTotal: integer }),
+  version: requiredText,
+});
+export type IgnitionSection = TypeOf<typeof ignition>;
 
-export interface PasswdUser {
-  readonly gecos?: string;
-  readonly groups?: readonly string[];
-  readonly homeDir?: string;
-  readonly name: string;
-  readonly noCreateHome?: boolean;
-  readonly noLogInit?: boolean;
-  readonly noUserGroup?: boolean;
-  readonly passwordHash?: string;
-  readonly primaryGroup?: string;
-  readonly sshAuthorizedKeys?: readonly string[];
-  readonly shell?: string;
-  readonly shouldExist?: boolean;
-  readonly system?: boolean;
-  readonly uid?: number;
-}
+const group = struct({
+  gid: integer,
+  name: requiredText,
+  passwordHash: text,
+  shouldExist: since(2, flag),
+  system: flag,
+});
+export type PasswdGroup = TypeOf<typeof group>;
 
-export interface Storage {
-  readonly directories?: readonly IgnitionDirectory[];
-  readonly disks?: readonly Disk[];
-  readonly files?: readonly IgnitionFile[];
-  readonly filesystems?: readonly Filesystem[];
-  readonly links?: readonly IgnitionLink[];
-  readonly luks?: readonly Luks[];
-  readonly raid?: readonly Raid[];
-}
+const user = struct({
+  gecos: text,
+  groups: textSet,
+  homeDir: text,
+  name: requiredText,
+  noCreateHome: flag,
+  noLogInit: flag,
+  noUserGroup: flag,
+  passwordHash: text,
+  primaryGroup: text,
+  sshAuthorizedKeys: textSet,
+  shell: text,
+  shouldExist: since(2, flag),
+  system: flag,
+  uid: integer,
+});
+export type PasswdUser = TypeOf<typeof user>;
 
+const owner = struct({ id: integer, name: text });
+export type IgnitionOwner = TypeOf<typeof owner>;
 /** The common fields of files, directories and links; the Ignition spec calls them nodes. */
-export interface PathEntry {
-  readonly group?: IgnitionOwner;
-  readonly overwrite?: boolean;
-  readonly path: string;
-  readonly user?: IgnitionOwner;
-}
+const pathEntry = { group: owner, overwrite: flag, path: requiredText, user: owner };
+const file = struct({ ...pathEntry, append: appended(resource), contents: resource, mode: integer });
+export type IgnitionFile = TypeOf<typeof file>;
+const directory = struct({ ...pathEntry, mode: integer });
+export type IgnitionDirectory = TypeOf<typeof directory>;
+const link = struct({ ...pathEntry, hard: flag, target: text });
+export type IgnitionLink = TypeOf<typeof link>;
+export type PathEntry = Pick<IgnitionFile, keyof typeof pathEntry>;
 
-export interface IgnitionOwner {
-  readonly id?: number;
-  readonly name?: string;
-}
-
-export interface IgnitionFile extends PathEntry {
-  readonly append?: readonly Resource[];
-  readonly contents?: Resource;
-  readonly mode?: number;
-}
-
-export interface IgnitionDirectory extends PathEntry {
-  readonly mode?: number;
-}
-
-export interface IgnitionLink extends PathEntry {
-  readonly hard?: boolean;
-  readonly target?: string;
-}
-
-export interface Disk {
-  readonly device: string;
-  readonly partitions?: readonly Partition[];
-  readonly wipeTable?: boolean;
-}
-
-export interface Partition {
-  readonly guid?: string;
-  readonly label?: string;
+const partition = struct({
+  guid: text,
+  label: text,
   /** 0 or absent: the next free one. */
-  readonly number?: number;
-  readonly resize?: boolean;
-  readonly shouldExist?: boolean;
-  readonly sizeMiB?: number;
-  readonly startMiB?: number;
-  readonly typeGuid?: string;
-  readonly wipePartitionEntry?: boolean;
-}
+  number: integer,
+  resize: since(2, flag),
+  shouldExist: flag,
+  sizeMiB: integer,
+  startMiB: integer,
+  typeGuid: text,
+  wipePartitionEntry: flag,
+});
+export type Partition = TypeOf<typeof partition>;
+const disk = struct({
+  device: requiredText,
+  partitions: listBy(partition, 'number', 'label'),
+  wipeTable: flag,
+});
+export type Disk = TypeOf<typeof disk>;
+const filesystem = struct({
+  device: requiredText,
+  format: text,
+  label: text,
+  mountOptions: since(1, appended(text)),
+  options: appended(text),
+  path: text,
+  uuid: text,
+  wipeFilesystem: flag,
+});
+export type Filesystem = TypeOf<typeof filesystem>;
+const tang = struct({ advertisement: since(4, text), thumbprint: text, url: requiredText });
+export type Tang = TypeOf<typeof tang>;
+const clevis = struct({
+  custom: struct({ config: text, needsNetwork: flag, pin: text }),
+  tang: listBy(tang, 'url'),
+  threshold: integer,
+  tpm2: flag,
+});
+const luks = struct({
+  cex: since(5, struct({ enabled: flag })),
+  clevis,
+  device: text,
+  discard: since(4, flag),
+  keyFile: resource,
+  label: text,
+  name: requiredText,
+  openOptions: since(4, textSet),
+  options: appended(text),
+  uuid: text,
+  wipeVolume: flag,
+});
+export type Luks = TypeOf<typeof luks>;
+const raid = struct({
+  devices: textSet,
+  level: text,
+  name: requiredText,
+  options: appended(text),
+  spares: integer,
+});
+export type Raid = TypeOf<typeof raid>;
 
-export interface Filesystem {
-  readonly device: string;
-  readonly format?: string;
-  readonly label?: string;
-  readonly mountOptions?: readonly string[];
-  readonly options?: readonly string[];
-  readonly path?: string;
-  readonly uuid?: string;
-  readonly wipeFilesystem?: boolean;
-}
+const storage = struct(
+  {
+    directories: listBy(directory, 'path'),
+    disks: listBy(disk, 'device'),
+    files: listBy(file, 'path'),
+    filesystems: listBy(filesystem, 'device'),
+    links: listBy(link, 'path'),
+    luks: since(2, listBy(luks, 'name')),
+    raid: listBy(raid, 'name'),
+  },
+  ['directories', 'files', 'links'],
+);
+export type Storage = TypeOf<typeof storage>;
 
-export interface Luks {
-  readonly cex?: { readonly enabled?: boolean };
-  readonly clevis?: Clevis;
-  readonly device?: string;
-  readonly discard?: boolean;
-  readonly keyFile?: Resource;
-  readonly label?: string;
-  readonly name: string;
-  readonly openOptions?: readonly string[];
-  readonly options?: readonly string[];
-  readonly uuid?: string;
-  readonly wipeVolume?: boolean;
-}
+const dropin = struct({ contents: text, name: requiredText });
+export type Dropin = TypeOf<typeof dropin>;
+const unit = struct({
+  contents: text,
+  dropins: listBy(dropin, 'name'),
+  enabled: flag,
+  mask: flag,
+  name: requiredText,
+});
+export type Unit = TypeOf<typeof unit>;
 
-export interface Clevis {
-  readonly custom?: { readonly config?: string; readonly needsNetwork?: boolean; readonly pin?: string };
-  readonly tang?: readonly Tang[];
-  readonly threshold?: number;
-  readonly tpm2?: boolean;
-}
+const passwd = struct({ groups: listBy(group, 'name'), users: listBy(user, 'name') });
+export type Passwd = TypeOf<typeof passwd>;
 
-export interface Tang {
-  readonly advertisement?: string;
-  readonly thumbprint?: string;
-  readonly url: string;
-}
+const config = struct({
+  ignition,
+  kernelArguments: since(
+    3,
+    struct({ shouldExist: textSet, shouldNotExist: textSet }, ['shouldExist', 'shouldNotExist']),
+  ),
+  passwd,
+  storage,
+  systemd: struct({ units: listBy(unit, 'name') }),
+});
 
-export interface Raid {
-  readonly devices?: readonly string[];
-  readonly level?: string;
-  readonly name: string;
-  readonly options?: readonly string[];
-  readonly spares?: number;
-}
-
-export interface Systemd {
-  readonly units?: readonly Unit[];
-}
-
-export interface Unit {
-  readonly contents?: string;
-  readonly dropins?: readonly Dropin[];
-  readonly enabled?: boolean;
-  readonly mask?: boolean;
-  readonly name: string;
-}
-
-export interface Dropin {
-  readonly contents?: string;
-  readonly name: string;
-}
+/** No config is read whose version is not known. */
+export type IgnitionConfig = TypeOf<typeof config> & { readonly ignition: IgnitionSection };
+export const ignition3 = config as Schema<IgnitionConfig>;

@@ -1,9 +1,9 @@
 import { type Problem, quote } from '../problem.ts';
 import type { IgnitionConfig } from './config.ts';
+import { ignition3 } from './config.ts';
 import { type CheckedContents, ContentsReader, DEFAULT_LIMITS, type Limits } from './contents.ts';
 import { readBySchema } from './read.ts';
 import { Report } from './report.ts';
-import { ignition3 } from './schema-3.ts';
 import { type Spec2Minor, translateSpec2 } from './spec-2.ts';
 import { validateConfig } from './validate.ts';
 

@@ -1,14 +1,21 @@
 /**
  * A config format as data: which fields there are, since which minor version of the spec, and how two values of a
- * field merge. Reading and merging both walk it, so that a field is written down once. `T` has no value at run time; it
- * makes the compiler check a schema against the interface it describes.
+ * field merge. Reading and merging both walk it, and the types of configs come from it (TypeOf), so that a field is
+ * written down once. `T`, the type of what it describes, has no value at run time.
  */
-export type Schema<T = unknown> = (ScalarSchema | ListSchema | StructSchema) &
-  FieldRules & { readonly _type?: T };
+export type Schema<T = unknown> = (
+  | { readonly kind: 'text' | 'integer' | 'flag' }
+  | ListSchema
+  | StructSchema
+) & {
+  readonly required?: true;
+  /** The minor version of the spec that brought the field; older configs do not have it. */
+  readonly since?: number;
+  readonly _type?: T;
+};
 
-export interface ScalarSchema {
-  readonly kind: 'text' | 'integer' | 'flag';
-}
+/** The type of the values that a schema describes. */
+export type TypeOf<S> = S extends { readonly _type?: infer T } ? NonNullable<T> : never;
 
 export interface ListSchema {
   readonly kind: 'list';
@@ -37,28 +44,29 @@ export interface Field {
   readonly schema: Schema;
 }
 
-interface FieldRules {
-  readonly required?: true;
-  /** The minor version of the spec that brought the field; older configs do not have it. */
-  readonly since?: number;
-}
-
 export const text: Schema<string> = { kind: 'text' };
 export const integer: Schema<number> = { kind: 'integer' };
 export const flag: Schema<boolean> = { kind: 'flag' };
 /** A required string. */
-export const requiredText: Schema<string> = { kind: 'text', required: true };
+export const requiredText: Schema<string> & { readonly required: true } = { kind: 'text', required: true };
 
 /** @returns the schema of a field that configs before minor version `minor` of the spec do not have. */
 export function since<T>(minor: number, schema: Schema<T>): Schema<T> {
   return { ...schema, since: minor };
 }
 
-/** @returns the schema of a struct; the compiler requires exactly the fields of `T`. */
-export function struct<T>(
-  fields: { readonly [K in keyof Required<T>]: Schema<NonNullable<T[K]>> },
-  sharedIdentity: readonly (keyof T & string)[] = [],
-): Schema<T> {
+type Fields = Readonly<Record<string, Schema>>;
+type RequiredNames<F> = { [N in keyof F]: F[N] extends { readonly required: true } ? N : never }[keyof F];
+/** Absent fields are undefined, and never null. */
+type Struct<F> = { readonly [N in RequiredNames<F>]: TypeOf<F[N]> } & {
+  readonly [N in Exclude<keyof F, RequiredNames<F>>]?: TypeOf<F[N]>;
+};
+
+/** @returns the schema of a struct. @param sharedIdentity see StructSchema. */
+export function struct<F extends Fields>(
+  fields: F,
+  sharedIdentity: readonly (keyof F & string)[] = [],
+): Schema<{ [N in keyof Struct<F>]: Struct<F>[N] }> {
   const list = Object.entries<Schema>(fields).map(([name, schema]) => ({ name, schema }));
   return {
     kind: 'struct',

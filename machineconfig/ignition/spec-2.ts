@@ -228,7 +228,7 @@ function translateUsers(users: readonly Spec2User[], minor: Spec2Minor): PasswdU
     return [];
   }
   const keys = new Set(users.toReversed().flatMap((user) => user.sshAuthorizedKeys ?? []));
-  const { create: _create, passwordHash, ...user } = last;
+  const { passwordHash, ...user } = last;
   const isNone = minor === 0 && passwordHash === '';
   return [{ ...user, ...(isNone ? {} : present({ passwordHash })), sshAuthorizedKeys: [...keys] }];
 }
