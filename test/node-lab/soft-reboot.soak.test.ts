@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { kernelBootID } from '../../daemon/host/userspace-boot.ts';
+import { kernelBootID } from '../../api/boot-id.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { describeLabNode } from './describe-lab-node.ts';
