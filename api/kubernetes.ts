@@ -121,7 +121,7 @@ export interface Pod extends KubernetesObject {
         readonly message?: string;
         readonly podIP?: string;
         readonly conditions?: readonly (Pick<Condition, 'type' | 'status'> &
-          Partial<Pick<Condition, 'reason' | 'message'>>)[];
+          Partial<Pick<Condition, 'reason' | 'message' | 'lastTransitionTime'>>)[];
         readonly containerStatuses?: readonly {
           readonly name: string;
           readonly image: string;
@@ -129,7 +129,7 @@ export interface Pod extends KubernetesObject {
           readonly restartCount: number;
           readonly state?: {
             readonly waiting?: { readonly reason?: string; readonly message?: string };
-            readonly running?: object;
+            readonly running?: { readonly startedAt?: string };
             readonly terminated?: {
               readonly exitCode: number;
               readonly reason?: string;

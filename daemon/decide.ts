@@ -1,7 +1,7 @@
+import { isSoftReboot } from '../api/boot-id.ts';
 import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts';
 import { certificateNames } from '../api/node-certificates.ts';
 import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
-import { isSoftReboot } from './host/userspace-boot.ts';
 import { armingStep, staysArmed } from './next-boot/decide-armed.ts';
 import { imageOf } from './records/current.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './records/journal.ts';

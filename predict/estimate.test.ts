@@ -82,6 +82,32 @@ test('a reboot that somebody requested since is none of the last rollout', () =>
   expect(time([requested])?.seconds).toBeUndefined();
 });
 
+test.each<[string, readonly MachineConfigNode[]]>([
+  ['days later', []],
+  [
+    'after another one, which a node ran that has not come back since',
+    [updated('d', REBOOT, [30, 34], { config: 'rendered-worker-2' })],
+  ],
+])('a config that is rolled out again %s takes as long as the second time', (what, others) => {
+  const again = what === 'days later' ? 3_000 : 60;
+  const second = [updated('a', REBOOT, [again, again + 4]), updated('b', REBOOT, [again + 5, again + 10])];
+  const left = updated('c', REBOOT, [0, 4]);
+  const time = estimate({
+    ...{ outcomes: { ...NOTHING, reboot: 2 }, rounds: 0, builds: [], image: undefined },
+    nodes: [left, ...second, ...others],
+  });
+  expect(time).toEqual({ seconds: 600, why: 'the last 2 nodes to drain or reboot took 10m' });
+});
+
+test('a rollout that waits for the next night is one', () => {
+  const nodes = [updated('a', REBOOT, [0, 60]), updated('b', REBOOT, [1_380, 1_440])];
+  const time = estimate({
+    ...{ outcomes: { ...NOTHING, reboot: 1 }, rounds: 0, builds: [], image: undefined },
+    nodes,
+  });
+  expect(time?.seconds).toBe(12 * 3_600);
+});
+
 test('nodes of one failure domain take as long as that many nodes did, where that is longer', () => {
   // Three racks went together, in five minutes each.
   const nodes = ['a', 'b', 'c'].map((name) => updated(name, REBOOT, [0, 5]));

@@ -6,6 +6,7 @@ import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { plural } from '../api/plural.ts';
 import type { Cost } from './cost.ts';
 import type { ImageToBuild } from './image/image-to-build.ts';
+import { ofLatestRollout } from './latest-rollout.ts';
 
 /** The time until every node of a pool runs a change, if it can be estimated. */
 export interface Estimate {
@@ -93,43 +94,51 @@ function livePart(nodes: readonly MachineConfigNode[], count: number): Part {
   };
 }
 
-/** @returns the last update of that cost, from the start of its first node to the end of its last, in ms. */
+/** @returns the last rollout of that cost, from the start of its first node to the end of its last, in ms. */
 function lastRollout(
   nodes: readonly MachineConfigNode[],
   disruptive: boolean,
 ):
   | { readonly start: number; readonly end: number; readonly count: number; readonly msAlone: number }
   | undefined {
-  const records = nodes
-    .flatMap(pastUpdates)
+  const updates = nodes.flatMap(pastUpdates);
+  const newest = updates
     .filter(({ actions }) => isDisruptive(actions) === disruptive)
-    .toSorted((a, b) => endOf(a) - endOf(b));
-  const newest = records.at(-1);
+    .reduce<PastUpdate | undefined>(
+      (last, each) => (last !== undefined && last.end > each.end ? last : each),
+      undefined,
+    );
   if (newest === undefined) return undefined;
-  const same = records.filter(({ config, image }) => config === newest.config && image === newest.image);
+  const isSame = ({ config, image }: PastUpdate) => config === newest.config && image === newest.image;
+  const latest = ofLatestRollout(
+    updates.filter((each) => isSame(each) && isDisruptive(each.actions) === disruptive),
+    updates.filter((each) => !isSame(each)),
+  );
   return {
-    start: Math.min(...same.map(({ startedAt }) => Date.parse(startedAt))),
-    end: endOf(newest),
-    count: same.length,
-    msAlone: same.reduce((sum, each) => sum + endOf(each) - Date.parse(each.startedAt), 0) / same.length,
+    start: Math.min(...latest.map(({ start }) => start)),
+    end: newest.end,
+    count: latest.length,
+    msAlone: latest.reduce((sum, { start, end }) => sum + end - start, 0) / latest.length,
   };
 }
 
+/** Times in ms since the epoch. */
+interface PastUpdate extends Pick<UpdateTimes, 'config' | 'image' | 'actions'> {
+  readonly start: number;
+  readonly end: number;
+}
+
 /** @returns the successful updates that the node's status still records. */
-function pastUpdates({ status }: MachineConfigNode): UpdateTimes[] {
+function pastUpdates({ status }: MachineConfigNode): PastUpdate[] {
   const last = status?.lastUpdate;
   if (last === undefined) return [];
   return [
     ...(isUpdate(last) && last.result === 'Succeeded' ? [last] : []),
     ...(last.earlier === undefined ? [] : [last.earlier]),
-  ];
+  ].map((each) => ({ ...each, start: Date.parse(each.startedAt), end: Date.parse(each.finishedAt) }));
 }
 
 /** A node that came with its target was not updated, nor was one that rebooted on request: it ran its target before. */
 export function isUpdate({ firstBoot, requested }: UpdateRecord): boolean {
   return firstBoot === undefined && requested === undefined;
-}
-
-function endOf({ finishedAt }: UpdateTimes): number {
-  return Date.parse(finishedAt);
 }

@@ -35,6 +35,20 @@ test('the time left is that of the nodes before, per node', () => {
   expect(timeLeft(busy, members, NOW)).toEqual({ ms: 14 * MIN, updates: 4, of: 'this' });
 });
 
+test('a node that ran the target before it was rolled out again is no part of the pace', () => {
+  const members = [done(90_000, 89_000), done(11, 6), done(6, 1), ...waiting(2)];
+  expect(timeLeft(busy, members, NOW)).toEqual({ ms: 9 * MIN, updates: 2, of: 'this' });
+  const otherSince = node('degraded', { last: update(60, 50, { config: 'other' }) });
+  const sameDay = [done(90, 80), otherSince, done(11, 6), done(6, 1), ...waiting(2)];
+  expect(timeLeft(busy, sameDay, NOW)).toEqual({ ms: 9 * MIN, updates: 2, of: 'this' });
+});
+
+test('of the rollout before, too, only the second time counts', () => {
+  const at = (start: number, end: number) => node('staged', { last: update(start, end, { config: 'old' }) });
+  const members = [at(90_000, 89_000), at(100, 95), at(95, 90)];
+  expect(timeLeft(busy, members, NOW)).toEqual({ ms: 15 * MIN, updates: 2, of: 'last' });
+});
+
 test('nodes at work are still to come, failed and skipped ones are not waited for', () => {
   const members = [
     done(11, 1),

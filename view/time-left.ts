@@ -1,5 +1,6 @@
 import { statesAtWork } from '../api/node-state.ts';
 import { domainRounds } from '../predict/domain-rounds.ts';
+import { ofLatestRollout } from '../predict/latest-rollout.ts';
 import type { HoldView, NodeView, PoolView } from './schemas.ts';
 
 /** How long a rollout will take until the last node has taken it. */
@@ -65,8 +66,12 @@ export function timeLeft(
     (node) => isToCome(node) && (statesAtWork.has(node.state) || !isOthers(node)),
   );
   if (waiting.length === 0 || waiting.some(isStuck)) return undefined;
-  const done = members.flatMap(({ state: is, last }) =>
-    is === 'updated' && last?.ofTarget === true && last.result === 'Succeeded' ? [last] : [],
+  const succeeded = members.flatMap(({ state: is, last }) =>
+    last?.result === 'Succeeded' ? [{ is, ...last }] : [],
+  );
+  const done = ofLatestRollout(
+    succeeded.filter(({ is, ofTarget }) => is === 'updated' && ofTarget),
+    succeeded.filter(({ ofTarget }) => !ofTarget),
   );
   const isWaiting = new Set(waiting);
   const rounds =
@@ -150,7 +155,10 @@ function lastRollout(waiting: readonly TimedNode[]): readonly TimedUpdate[] {
       : [],
   );
   const newest = earlier.toSorted((a, b) => b.end - a.end)[0];
-  return earlier.filter(({ config }) => config === newest?.config);
+  return ofLatestRollout(
+    earlier.filter(({ config }) => config === newest?.config),
+    earlier.filter(({ config }) => config !== newest?.config),
+  );
 }
 
 function disrupts(actions: readonly string[]): boolean {

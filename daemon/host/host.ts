@@ -11,7 +11,7 @@ export interface Host {
    * sandbox.
    */
   readonly root: string;
-  /** @returns an id that changes with each boot, also with one of the userspace alone (userspace-boot.ts). */
+  /** @returns an id that changes with each boot, also with one of the userspace alone (api/boot-id.ts). */
   bootID(): Promise<string>;
   /**
    * @returns when the userspace was started, in ms since the epoch, where the kernel was not started with it; undefined

@@ -3,14 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
-import {
-  bootIDOf,
-  isSoftReboot,
-  kernelBootID,
-  NEXT_ROOT_NOTE,
-  parseUserspaceBoot,
-  untilBootSettled,
-} from './userspace-boot.ts';
+import { NEXT_ROOT_NOTE, parseUserspaceBoot, untilBootSettled } from './userspace-boot.ts';
 
 const clocks = { now: 1_000_000, monotonicMs: 50_000 };
 
@@ -100,21 +93,4 @@ describe('untilBootSettled', () => {
     await untilBootSettled(boot(), signal, 0);
     expect(commands).toEqual([]);
   });
-});
-
-const kernel = '4f8f4a3e-52f4-4d0b-9b6c-1f9f4c1d1f11';
-
-test('a boot of the kernel has the kernel’s own id, a soft one its number besides', () => {
-  expect([bootIDOf(kernel, 0), bootIDOf(kernel, 12)]).toEqual([kernel, `${kernel}+12`]);
-  expect([kernel, `${kernel}+12`].map(kernelBootID)).toEqual([kernel, kernel]);
-});
-
-test.each([
-  ['no reboot', kernel, kernel, false],
-  ['a first one', kernel, `${kernel}+1`, true],
-  ['a second one', `${kernel}+1`, `${kernel}+2`, true],
-  ['a full one', kernel, 'another', false],
-  ['a full one after a soft one', `${kernel}+1`, 'another', false],
-])('%s', (_name, before, after, expected) => {
-  expect(isSoftReboot(before, after)).toBe(expected);
 });

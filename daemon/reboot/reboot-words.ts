@@ -1,5 +1,5 @@
+import { isSoftReboot } from '../../api/boot-id.ts';
 import type { UpdatePlan, UpdateRecord } from '../../api/machine-config-node.ts';
-import { isSoftReboot } from '../host/userspace-boot.ts';
 
 /** Whether a reboot is one of the userspace alone. */
 export type RebootKind = Pick<UpdatePlan, 'softReboot'>;

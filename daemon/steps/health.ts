@@ -1,8 +1,8 @@
+import { kernelBootID } from '../../api/boot-id.ts';
 import { errorMessage } from '../../api/error-message.ts';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { plural } from '../../api/plural.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
-import { kernelBootID } from '../host/userspace-boot.ts';
 /** How the node's own checks of its health have ended so far. */
 export type Checks =
   | { readonly kind: 'passed' }

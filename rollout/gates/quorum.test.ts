@@ -142,6 +142,50 @@ describe('a node that votes must not be disrupted', () => {
   });
 });
 
+describe('a member on a node that rebooted for its update', () => {
+  const startedAt = '2026-03-01T00:10:00Z';
+  const [before, after] = ['2026-03-01T00:09:59Z', '2026-03-01T00:12:00Z'];
+  const reportedAt = (ready: string, running: string): Pod => {
+    const member = etcdOn('b');
+    const container = { name: 'etcd', image: 'etcd', ready: true, restartCount: 1 };
+    return {
+      ...member,
+      status: {
+        conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: ready }],
+        containerStatuses: [{ ...container, state: { running: { startedAt: running } } }],
+      },
+    };
+  };
+  const messageWith = (member: Pod, bootIDAfter: string) => {
+    const lastUpdate = {
+      ...{ config: 'rendered-worker-1', actions: [], causes: [], source: '', result: 'Succeeded' as const },
+      ...{ startedAt, finishedAt: '2026-03-01T00:13:00Z', bootIDBefore: 'first', bootIDAfter },
+    };
+    const holds = quorumAmong({
+      nodes: three(),
+      pods: [etcdOn('a'), member, etcdOn('c')],
+      machineConfigNode: (name) => aMachineConfigNode(name, {}, name === 'b' ? { lastUpdate } : {}),
+    });
+    return holds('a', [])?.message;
+  };
+
+  it('is not counted on while its kubelet has not reported it since', () => {
+    expect(messageWith(reportedAt(before, before), 'second')).toBe(
+      'no quorum to spare among the 3 members of etcd: 2 of the 2 others are needed while a is down, and pod kube-system/etcd-b has not been reported since b rebooted',
+    );
+  });
+
+  it.each([
+    ['its kubelet saw it become Ready since', reportedAt(after, after), 'second'],
+    // A kubelet that was restarted in between goes on with the condition in the API.
+    ['its container was started since', reportedAt(before, after), 'second'],
+    ['its node did not reboot for the update', reportedAt(before, before), 'first'],
+    ['nothing says since when it is Ready', etcdOn('b'), 'second'],
+  ])('counts where %s', (_what, member, bootIDAfter) => {
+    expect(messageWith(member, bootIDAfter)).toBeUndefined();
+  });
+});
+
 describe('a pool', () => {
   const plan = { config: 'rendered-worker-2', staged: true, causes: [], source: 'x' };
   const staged = (node: Node, actions = REBOOT, lease: 'us' | 'nobody' = 'nobody') =>

@@ -48,7 +48,7 @@ export function mayVote(node: Pick<Node, 'metadata'>): boolean {
 function quorumGroups({ nodes, pods, machineConfigNode }: SeenVoters): readonly QuorumGroup[] {
   const controlPlane = nodes.filter(isControlPlane);
   const health = new Map(nodes.map((node) => [node.metadata.name, whyUnhealthy(node, machineConfigNode)]));
-  const voters = pods.map((pod) => podVoter(pod, health));
+  const voters = pods.map((pod) => podVoter(pod, health, machineConfigNode));
   const hosts = new Set(voters.map(({ node }) => node));
   const etcd = nodes.some(hasEtcdRole)
     ? nodes.filter(hasEtcdRole)
@@ -145,13 +145,43 @@ function nodeVoter(
   return { name, node: name, ...(unhealthy === undefined ? {} : { unhealthy }) };
 }
 
-function podVoter({ metadata, spec, status }: Pod, health: ReadonlyMap<string, string | undefined>): Voter {
+function podVoter(
+  pod: Pod,
+  health: ReadonlyMap<string, string | undefined>,
+  machineConfigNode: SeenVoters['machineConfigNode'],
+): Voter {
+  const { metadata, spec } = pod;
   const name = `pod ${metadata.namespace}/${metadata.name}`;
   const node = spec.nodeName;
-  const isServing = status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True');
-  const own = isServing !== true || metadata.deletionTimestamp !== undefined ? 'is not Ready' : undefined;
-  const unhealthy = own ?? (node === undefined ? undefined : health.get(node));
+  const unhealthy =
+    node === undefined
+      ? whyNotServing(pod)
+      : (whyNotServing(pod, machineConfigNode(node)) ?? health.get(node));
   return { name, node, ...(unhealthy === undefined ? {} : { unhealthy }) };
+}
+
+function whyNotServing({ metadata, status }: Pod, on?: MachineConfigNode): string | undefined {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  if (ready?.status !== 'True' || metadata.deletionTimestamp !== undefined) return 'is not Ready';
+  const since = [
+    ready.lastTransitionTime,
+    ...(status?.containerStatuses ?? []).map(({ state }) => state?.running?.startedAt),
+  ].flatMap((time) => (time === undefined ? [] : [Date.parse(time)]));
+  const isOfBootBefore = since.length > 0 && Math.max(...since) < rebootedAfter(on);
+  return isOfBootBefore ? `has not been reported since ${on?.metadata.name} rebooted` : undefined;
+}
+
+/**
+ * The Ready condition of a static pod outlives a reboot that is shorter than the node monitor's grace period: nobody
+ * marks the pod until the kubelet has looked at its containers again, and by then the node may be Ready (kubelet,
+ * pkg/kubelet/status, which goes on with the status in the API). From then on the containers are of this boot.
+ *
+ * @returns a moment before the reboot of the node's last update, by the node's own clock, as the times of its pods are;
+ *   in ms since the epoch.
+ */
+function rebootedAfter(node: MachineConfigNode | undefined): number {
+  const { bootIDBefore, bootIDAfter, startedAt = '' } = node?.status?.lastUpdate ?? {};
+  return bootIDBefore === bootIDAfter ? Number.NEGATIVE_INFINITY : Date.parse(startedAt);
 }
 
 function whyUnhealthy(node: Node, machineConfigNode: SeenVoters['machineConfigNode']): string | undefined {

@@ -122,6 +122,13 @@ describe('a node', () => {
     expect(read(seen({ status: daemon })).bootAgrees).toBe(true);
   });
 
+  it('agrees with its kubelet after a soft reboot, which a kubelet takes for no boot', () => {
+    const node = aNode('n', { status: { nodeInfo: { bootID: 'of-the-kernel' } } });
+    const daemon = (bootID: string) => read(seen({ node, status: { ...updated, bootID } }));
+    expect(daemon('of-the-kernel+1').bootAgrees).toBe(true);
+    expect(daemon('of-another-kernel+1').bootAgrees).toBe(false);
+  });
+
   it('distinguishes our cordon from others', () => {
     const marked = (mark: string) =>
       aNode('n', {

@@ -1,3 +1,4 @@
+import { kernelBootID } from '../../api/boot-id.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type {
   Grant,
@@ -123,19 +124,18 @@ const CONTROL_PLANE_ROLES = [`${labels.nodeRolePrefix}control-plane`, `${labels.
 export function readNode(observation: NodeObservation): NodeState {
   const { node, spec, status } = observation;
   const { metadata } = node;
-  const { bootID: kubeletBoot, architecture } = node.status?.nodeInfo ?? {};
   const controlPlane = isControlPlane(node);
   return {
     name: metadata.name,
     zone: metadata.labels?.[ZONE] ?? '',
     createdAt: metadata.creationTimestamp ?? '',
     controlPlane,
-    architecture,
+    architecture: node.status?.nodeInfo?.architecture,
     startup: startupOf(node, controlPlane),
     hooks: hookRequestOn(node),
     ...readiness(node),
     schedulable: node.spec?.unschedulable !== true,
-    bootAgrees: kubeletBoot === undefined || status?.bootID === undefined || kubeletBoot === status.bootID,
+    bootAgrees: bootAgrees(node, status),
     inMaintenance: observation.inMaintenance,
     holders: observation.holders,
     away: awayOf(observation),
@@ -149,6 +149,12 @@ export function readNode(observation: NodeObservation): NodeState {
     failedAtTarget: failureAtTarget(spec, status) !== undefined,
     daemonFails: failureOf(status?.conditions, 'DaemonStepsFailing'),
   };
+}
+
+/** After a soft reboot the kubelet reports the same boot; the daemon has waited for its next heartbeat by then. */
+function bootAgrees({ status }: Node, daemon: MachineConfigNodeStatus | undefined): boolean {
+  const [kubelet, own] = [status?.nodeInfo?.bootID, daemon?.bootID];
+  return kubelet === undefined || own === undefined || kubelet === kernelBootID(own);
 }
 
 /** @returns the state of a node that a daemon manages, the same wherever it is shown. */

@@ -1,6 +1,6 @@
 /** systemd's soft reboot of a real machine: which kernel and which root run afterwards. */
 import { expect, it } from 'vitest';
-import { kernelBootID } from '../../daemon/host/userspace-boot.ts';
+import { kernelBootID } from '../../api/boot-id.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { describeLabNode } from './describe-lab-node.ts';

@@ -1,10 +1,10 @@
+import { kernelBootID } from '../../../api/boot-id.ts';
 import { HostTree } from '../../files/host-tree.ts';
 import { imageEtcIn, inImageEtc } from '../../files/image-tree.ts';
 import { putFile, putLink, removeFile } from '../../files/put-file.ts';
 import { takeSteps } from '../../files/write-step.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
 import type { NodePorts } from '../host.ts';
-import { kernelBootID } from '../userspace-boot.ts';
 import { readMark, removeMark, WATCHDOG_UNIT, watchdogPaths } from './watchdog-files.ts';
 import { watchdogFiles } from './watchdog-script.ts';
 

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { bootIDOf } from '../../../api/boot-id.ts';
 import { ignoreMissing } from '../../../daemon/files/tree-entry.ts';
 import type { Host } from '../../../daemon/host/host.ts';
-import { bootIDOf } from '../../../daemon/host/userspace-boot.ts';
 
 /** Where a directory node keeps its things: a machine that is a directory, for the sandbox and for tests. */
 export interface DirectoryNodeLayout {
