@@ -3,7 +3,7 @@ import { signingKeyName, signingKeysVersion } from '../../api/image-signing.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { registrySource } from '../../daemon/os/ostree/registry-source.ts';
-import { requireSignature } from '../../daemon/steps/require-signature.ts';
+import { requireSignature } from '../../daemon/os/require-signature.ts';
 import { digestTag } from '../../image/artifact.ts';
 import { signImage } from '../../image/signature/sign-image.ts';
 import { deadline } from '../fixtures/patience.ts';
