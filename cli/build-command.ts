@@ -5,7 +5,6 @@ import type { MachineOSConfigSpec } from '../api/machine-os-config.ts';
 import { MACHINE_CONFIGURATION, SHALE_VERSION } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
-import { type ConfigSource, cleanSource, sourceOf } from '../builder/attest/build-facts.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
 import {
   type EngineFlags,
@@ -18,6 +17,7 @@ import {
   engineImageByTag,
   engineImageTarget,
 } from '../builder/engine/find-engine-image.ts';
+import { type ConfigSource, cleanSource, sourceOf } from '../builder/layer/build-facts.ts';
 import { buildForArchitectures } from '../builder/steps/build-image.ts';
 import type { KnownState } from '../builder/steps/known-states.ts';
 import { defaultPolicySettings, policyDigest } from '../disruption/effective-policies.ts';

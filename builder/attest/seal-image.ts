@@ -8,7 +8,7 @@ import { ContentError, RegistryError } from '../../image/registry/registry-error
 import { signImage } from '../../image/signature/sign-image.ts';
 import { signStatement } from '../../image/signature/sign-statement.ts';
 import type { SigningKey } from '../../image/signature/signing-key.ts';
-import type { BuildFacts } from './build-facts.ts';
+import type { BuildFacts } from '../layer/build-facts.ts';
 import { IN_TOTO_TYPE, PROVENANCE_TYPE, slsaStatement } from './slsa-statement.ts';
 import { SPDX_TYPE, spdxDocument } from './spdx.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { type Digest, parseDigestedPullspec } from '../../api/references.ts';
-import type { BuildFacts } from './build-facts.ts';
+import type { BuildFacts } from '../layer/build-facts.ts';
 import { slsaStatement } from './slsa-statement.ts';
 
 const digest = (letter: string) => `sha256:${letter.repeat(64)}` as Digest;

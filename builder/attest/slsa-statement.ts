@@ -1,6 +1,6 @@
 import { type Digest, pullspecDigest, repositoryOf } from '../../api/references.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
-import type { BuildFacts, ConfigSource } from './build-facts.ts';
+import type { BuildFacts, ConfigSource } from '../layer/build-facts.ts';
 
 export const IN_TOTO_TYPE = 'application/vnd.in-toto+json';
 export const PROVENANCE_TYPE = 'https://slsa.dev/provenance/v1';

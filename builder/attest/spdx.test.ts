@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { type Digest, parseDigestedPullspec } from '../../api/references.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
-import type { BuildFacts } from './build-facts.ts';
+import type { BuildFacts } from '../layer/build-facts.ts';
 import { spdxDocument } from './spdx.ts';
 
 const digest = (letter: string) => `sha256:${letter.repeat(64)}` as Digest;

@@ -3,7 +3,7 @@ import { by } from '../../api/order.ts';
 import { pullspecDigest, repositoryOf } from '../../api/references.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
-import type { BuildFacts } from './build-facts.ts';
+import type { BuildFacts } from '../layer/build-facts.ts';
 
 export const SPDX_TYPE = 'application/spdx+json';
 

@@ -5,7 +5,7 @@ import { type Layer, writeLayer } from '../../image/layer/write-layer.ts';
 import type { BaseContent } from '../../machineconfig/base-tree.ts';
 import type { Obstacle } from '../../machineconfig/image-obstacles.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import { type ImageIdentity, labelsOf } from '../attest/build-facts.ts';
+import { type ImageIdentity, labelsOf } from './build-facts.ts';
 import { layerContent } from './layer-content.ts';
 
 /**

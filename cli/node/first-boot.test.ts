@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseDigestedPullspec } from '../../api/references.ts';
-import { evaluatePolicy } from '../../daemon/os/ostree/signature-policy.ts';
+import { evaluatePolicy } from '../../daemon/os/image-policy/signature-policy.ts';
 import { parseReference } from '../../image/reference.ts';
 import { type FirstBoot, firstBootParts } from './first-boot.ts';
 import { firstBootScript } from './first-boot-script.ts';

@@ -1,6 +1,6 @@
 import { errorMessage } from '../../api/error-message.ts';
+import { requireSignature } from '../os/require-signature.ts';
 import { policeImages } from './image-policy.ts';
-import { requireSignature } from './require-signature.ts';
 import type { Observation } from './step.ts';
 import type { StepContext } from './step-context.ts';
 import { targetOf } from './update.ts';

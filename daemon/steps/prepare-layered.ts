@@ -12,6 +12,7 @@ import { LiveApplyRefused } from '../files/tree-change.ts';
 import { isRemoval } from '../files/write-step.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { FetchedImage, NodeDeployment } from '../os/backend.ts';
+import { requireSignature, type SignatureCheck } from '../os/require-signature.ts';
 import { withRebootChoice } from '../reboot/choose-reboot.ts';
 import { basesOf, type Current, nodeConfigOf, PrepareRefused } from '../records/current.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
@@ -26,7 +27,6 @@ import {
   refuseUnwritable,
   requireReboot,
 } from './preparation.ts';
-import { requireSignature, type SignatureCheck } from './require-signature.ts';
 import {
   basisOf,
   type DeploymentChange,

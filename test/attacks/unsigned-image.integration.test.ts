@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { signingKeyName, signingKeysVersion } from '../../api/image-signing.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { registrySource } from '../../daemon/os/ostree/registry-source.ts';
-import { requireSignature } from '../../daemon/steps/require-signature.ts';
+import { requireSignature } from '../../daemon/os/require-signature.ts';
 import { digestTag } from '../../image/artifact.ts';
 import { signImage } from '../../image/signature/sign-image.ts';
 import { answeringClient } from '../fixtures/answering-client.ts';

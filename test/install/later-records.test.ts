@@ -11,6 +11,7 @@ import { readArmedBoot } from '../../daemon/next-boot/armed-boot.ts';
 import { imagesOfPolicy } from '../../daemon/os/image-policy/keep-image-policy.ts';
 import { readImageRecord } from '../../daemon/os/ostree/image-record.ts';
 import { extraArgumentsOf } from '../../daemon/os/ostree/kernel-arguments.ts';
+import { readVerifiedImages } from '../../daemon/os/require-signature.ts';
 import { readPins } from '../../daemon/pinned-images/pins.ts';
 import { readCurrent } from '../../daemon/records/current.ts';
 import { RecordError } from '../../daemon/records/durable-json.ts';
@@ -19,7 +20,6 @@ import { readLastRepair } from '../../daemon/records/last-repair.ts';
 import { readLastUpdate } from '../../daemon/records/last-update.ts';
 import { readManagedPaths, readUnlabelledPaths } from '../../daemon/records/managed-paths.ts';
 import { readStatePaths } from '../../daemon/records/state-paths.ts';
-import { readVerifiedImages } from '../../daemon/steps/require-signature.ts';
 import { withLaterFields } from '../fixtures/later-fields.ts';
 
 /**

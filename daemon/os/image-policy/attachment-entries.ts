@@ -1,7 +1,7 @@
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
 import { parseReference } from '../../../image/reference.ts';
-import { scopesOf } from '../ostree/signature-policy.ts';
+import { scopesOf } from './signature-policy.ts';
 
 /** A file of registries.d (containers-registries.d(5)). */
 export interface RegistriesFile {

@@ -12,7 +12,6 @@ import { contentDigestAt } from '../../files/read-tree.ts';
 import { stateRecord } from '../../records/durable-json.ts';
 import type { ManagedPaths } from '../../records/managed-paths.ts';
 import { nodeRegistriesConf } from '../ostree/registry-source.ts';
-import { POLICY_FILE } from '../ostree/signature-policy.ts';
 import {
   type AttachmentPlan,
   formatAttachments,
@@ -26,6 +25,7 @@ import {
   scopeOf,
   type VerifiedImage,
 } from './policy-entries.ts';
+import { POLICY_FILE } from './signature-policy.ts';
 
 const REGISTRIES_DIRECTORY = '/etc/containers/registries.d';
 /** A name that no admin's file has: registries.d has a file for each origin of settings. */

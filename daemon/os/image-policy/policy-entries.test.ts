@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { parseReference } from '../../../image/reference.ts';
 import { imageOf } from '../../../test/fixtures/step-context.ts';
-import { evaluatePolicy } from '../ostree/signature-policy.ts';
 import { mergePolicy, type OwnEntries, type VerifiedImage } from './policy-entries.ts';
+import { evaluatePolicy } from './signature-policy.ts';
 
 const REPOSITORY = 'registry.example.com/os/worker';
 const ANYTHING = [{ type: 'insecureAcceptAnything' }];

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { parseReference, type Reference } from '../../../image/reference.ts';
-import { evaluatePolicy, isPolicy, requirementsFor } from '../ostree/signature-policy.ts';
+import { evaluatePolicy, isPolicy, requirementsFor } from './signature-policy.ts';
 
 /** An image that a node may pull, and the key that signed it. */
 export interface VerifiedImage {

@@ -13,6 +13,7 @@ import {
   SoftRebootRefused,
   type StageOptions,
 } from '../backend.ts';
+import { underSignaturePolicy } from '../image-policy/policed-source.ts';
 import { osCommandRunner, type RunOsCommand } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
 import { OSTREE_BOOT_SCRIPT } from './boot-script.ts';
@@ -31,7 +32,6 @@ import type { ImageSource } from './image-source.ts';
 import { importImage } from './import-image.ts';
 import { argumentsToStage, kargsArchitecture, noteExtraArguments } from './kernel-arguments.ts';
 import { type Ostree, ostree, ostreeRollbackScript } from './ostree.ts';
-import { underSignaturePolicy } from './policed-source.ts';
 import { listRefs } from './refs.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
 import { canSoftReboot } from './soft-reboot.ts';

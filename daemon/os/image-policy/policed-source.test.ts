@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { SigningKeyError } from '../../../image/signature/signing-key.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { imageOf } from '../../../test/fixtures/step-context.ts';
-import type { ImageSource, SourceImage } from './image-source.ts';
+import type { ImageSource, SourceImage } from '../ostree/image-source.ts';
 import { underSignaturePolicy } from './policed-source.ts';
 
 const image = imageOf('2');

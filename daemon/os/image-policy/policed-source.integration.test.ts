@@ -10,8 +10,8 @@ import {
   startRegistryWithImage,
 } from '../../../test/fixtures/registry/registry-with-image.ts';
 import { createTestNode, layerFile, noDirectoryNodes } from '../../../test/fixtures/test-node.ts';
+import { registrySource } from '../ostree/registry-source.ts';
 import { underSignaturePolicy } from './policed-source.ts';
-import { registrySource } from './registry-source.ts';
 
 const POLICY = 'etc/containers/policy.json';
 

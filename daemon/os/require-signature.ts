@@ -5,11 +5,11 @@ import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { type DigestedPullspec, DigestedPullspecSchema } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
-import { findSigner, type KeyToTry } from '../os/ostree/find-signer.ts';
-import type { ImageSource } from '../os/ostree/image-source.ts';
 import { PrepareRefused } from '../records/current.ts';
 import { stateRecord } from '../records/durable-json.ts';
+import type { VerifiedImage } from './image-policy/policy-entries.ts';
+import { findSigner, type KeyToTry } from './ostree/find-signer.ts';
+import type { ImageSource } from './ostree/image-source.ts';
 
 /** What verifying a signature needs to know. */
 export interface SignatureCheck {
