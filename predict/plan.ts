@@ -1,44 +1,36 @@
 import type { DisruptionAction, DisruptionCause } from '../api/disruption-action.ts';
+import type { MachineConfigNodeStatus } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
-import { present } from '../api/present.ts';
-import { type Decision, decideActions } from '../disruption/actions.ts';
+import { decideActions } from '../disruption/actions.ts';
 import type { PolicySettings } from '../disruption/effective-policies.ts';
-import { needsKernelStart } from '../disruption/kernel-start.ts';
 import { storageOverrides, suspensionOf } from '../disruption/settings.ts';
-import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
 import { type ChangeDiff, diffConfigs } from '../machineconfig/text-diff.ts';
-import { COSTS, type Cost, costOf, dearest, isAtLeast } from './cost.ts';
-import { domainRounds } from './domain-rounds.ts';
+import { COSTS, type Cost, costOf, dearest, domainRounds, isAtLeast } from './cost.ts';
 import { type Estimate, estimate } from './estimate.ts';
-import { absentUnits } from './image/absent-units.ts';
+import { baseChange, type ChangedBase, changedBase } from './image/base-change.ts';
 import type { PoolLookups, PoolTrees } from './image/base-lookup.ts';
-import { baseRemarks, unreadBase } from './image/base-remarks.ts';
-import type { ChangedBase } from './image/changed-base.ts';
-import { imageInputs } from './image/image-inputs.ts';
+import { type ImageInputs, imageInputs } from './image/image-inputs.ts';
+import { type ImageToBuild, imageToBuild } from './image/image-to-build.ts';
+import { decideSwitchOn, isSwitchedOnAlone, type LayeredPool, layeredBy } from './image/layered-pool.ts';
 import {
-  baseChange,
-  changedBase,
-  type ImageInputs,
-  type ImageToBuild,
-  imageToBuild,
-} from './image/image-to-build.ts';
-import { type LayeredPool, layeredBy } from './image/layered-pool.ts';
-import { imageReboots } from './node/image-reboots.ts';
-import {
+  type IgnitionTarget,
   type IrreconcilableNodes,
   irreconcilableNodes,
-  irreconcilableOnNewNodes,
 } from './node/irreconcilable-nodes.ts';
-import { nodeBases } from './node/node-base.ts';
-import { costOfPrediction, type PredictedNode, predictNode } from './node/predict-node.ts';
+import {
+  costOfPrediction,
+  nodeBases,
+  type PredictedNode,
+  predictNode,
+  unsupportedBecause,
+} from './node/predict-node.ts';
 import { type RefusingNodes, refusingNodes } from './node/refusing-nodes.ts';
-import { decideSwitchOn, isSwitchedOnAlone } from './node/switched-on.ts';
-import { unsupportedBecause } from './node/unsupported-host.ts';
 import type { ClusterState } from './objects/cluster-state.ts';
 import type { OfflineCluster } from './objects/offline-cluster.ts';
-import { type PinnedImagesChange, pinnedImagesChange } from './objects/pinned-images.ts';
+import { type PinnedImagesPart, pinnedImagesPart } from './objects/pinned-images.ts';
+import { planWarnings } from './plan-warnings.ts';
 import { policiesAfter } from './policies-after.ts';
 import {
   asRendered,
@@ -47,6 +39,7 @@ import {
   type PoolRenderings,
   poolChanges,
 } from './pool-change.ts';
+import { type SoftRebootPart, softRebootPart } from './soft-reboot.ts';
 
 /** The number of a pool's nodes by cost; the sum is all of its nodes. */
 type NodeOutcomes = Readonly<Record<Cost, number>>;
@@ -54,34 +47,35 @@ type NodeOutcomes = Readonly<Record<Cost, number>>;
 /** What a change requires of the nodes of one pool. `-o json` prints a list of these. */
 export type PoolPlan = BrokenPool | PoolAsk;
 
-export interface PoolAsk extends ChangedPool {
+export interface PoolAsk extends ChangedPool, PinnedImagesPart, SoftRebootPart, Partial<NodesPart> {
   readonly actions: readonly DisruptionAction[];
   readonly causes: readonly DisruptionCause[];
-  /**
-   * The pool allows soft reboots, and the change doesn't affect the kernel. Each daemon checks whether its node
-   * supports them.
-   */
-  readonly softReboot?: true;
   /** What changes on the nodes' disks. */
   readonly changes: readonly ChangeDiff[];
   /** The base images of the pool; absent when they stay the same. */
-  readonly baseChange?: ChangedBase;
-  /** Images that nodes pull and keep, which is no part of an update; absent when they stay the same. */
-  readonly pinnedImages?: PinnedImagesChange;
+  readonly baseChange?: ChangedBase | undefined;
   /** The image that the builder builds; absent when the pool is not layered, or its image doesn't change. */
-  readonly image?: Omit<ImageToBuild, 'problems'> & { readonly problems?: ImageToBuild['problems'] };
-  /** The number of the pool's nodes; absent without a cluster. */
-  readonly nodes?: number;
-  /** Their costs, each from what the node runs now. */
-  readonly outcomes?: NodeOutcomes;
-  /** Nodes that refuse the config and stay on their current one. */
-  readonly refusing?: readonly RefusingNodes[];
-  /** Nodes that can't apply the config while they run, in either mode. */
-  readonly irreconcilable?: readonly IrreconcilableNodes[];
-  /** The time until every node runs it; absent without a cluster, or when no node has to do anything. */
-  readonly time?: Estimate;
+  readonly image?: PlannedImage | undefined;
   /** What delays the rollout now, what is unknown and, without a cluster, which hosts can't apply it; as text. */
-  readonly warnings?: readonly string[];
+  readonly warnings?: readonly string[] | undefined;
+}
+
+type PlannedImage = Omit<ImageToBuild, 'problems'> & {
+  readonly problems?: ImageToBuild['problems'] | undefined;
+};
+
+/** What the nodes of the pool do; absent without a cluster. */
+interface NodesPart {
+  /** Their number. */
+  readonly nodes: number;
+  /** Their costs, each from what the node runs now. */
+  readonly outcomes: NodeOutcomes;
+  /** Nodes that refuse the config and stay on their current one. */
+  readonly refusing: readonly RefusingNodes[] | undefined;
+  /** Nodes that can't apply the config while they run, in either mode. */
+  readonly irreconcilable: readonly IrreconcilableNodes[] | undefined;
+  /** The time until every node runs it; absent when no node has to do anything. */
+  readonly time: Estimate | undefined;
 }
 
 /**
@@ -132,48 +126,49 @@ function broken(plan: BrokenPool): PoolPrediction {
 
 function predictPool(input: PlanInput, change: PoolRenderings): PoolPrediction {
   const { before, after, cluster } = input;
-  const { before: from, after: to, refused, rendered: _objects, configs: _configs, ...names } = change;
-  if (refused.length > 0) return broken({ pool: names.pool, problems: refused });
-  const pool = after.pools.find(({ metadata }) => metadata.name === names.pool);
+  const { pool: name, from, to, refused } = change;
+  if (refused.length > 0) return broken({ pool: name, problems: refused });
+  const pool = after.pools.find(({ metadata }) => metadata.name === name);
   const { was, will, policies, architectures, asked, base } = imagesOf(input, change, pool);
   const image = imageToBuild(was, will, architectures);
   const layered = layeredBy(will, architectures);
-  const members = (cluster?.machineConfigNodes ?? []).filter(({ spec }) => spec.pool.name === names.pool);
+  const members = (cluster?.machineConfigNodes ?? []).filter(({ spec }) => spec.pool.name === name);
   const supported = members.filter((node) => unsupportedBecause(node) === undefined);
   const keepsContent = isSwitchedOnAlone(was, layered, supported);
   const bases = keepsContent ? undefined : baseChange(was, will, image, architectures);
-  const how = { policies, layered: layered !== undefined };
-  const decision = keepsContent ? decideSwitchOn(to) : decideActions({ from, to, ...how, ...bases });
-  const builds = (cluster?.builds ?? []).filter(({ spec }) => spec.machineOSConfig.name === names.pool);
-  const nodes = members.map((node) => ({
-    node,
-    prediction: predictNode(node, {
-      ...{ config: to, policies, layered, rendered: cluster?.rendered ?? new Map() },
-      basesOf: (status) => nodeBases(status, will, builds) ?? bases,
-    }),
-  }));
-  const warnings = [
-    ...(image?.problems.map((problem) => `no image can be built: ${problem}`) ?? []),
-    ...baseRemarks(was, will, asked),
-    ...unreadBase(base),
-    ...(base?.kind === 'answer' ? absentUnits(decision.actions, [from, to], base.value) : []),
-    ...clusterRemarks(after),
-    ...(cluster === undefined
-      ? [...hostLimits(will, change), ...newNodeLimits(change, input)]
-      : [...imageReboots(image, decision, supported), ...nodes.flatMap(nodeRemarks)]),
-  ];
-  const plan: PoolAsk = present({
-    ...names,
-    ...decision,
-    softReboot: mayRebootSoftly(input, pool, decision) ? (true as const) : undefined,
-    changes: diffConfigs(from, to),
-    pinnedImages: pinnedImagesChange(names.pool, before, after),
-    baseChange: changedBase(was, will, architectures),
-    image: image && asPlanned(image),
-    ...(cluster === undefined ? {} : onNodes(nodes, { cluster, input, change, will, image, builds })),
-    warnings: warnings.length === 0 ? undefined : warnings,
+  const configs = { from: change.before, to: change.after };
+  const decision = keepsContent
+    ? decideSwitchOn(change.after)
+    : decideActions({ ...configs, policies, layered: layered !== undefined, ...bases });
+  const builds = (cluster?.builds ?? []).filter(({ spec }) => spec.machineOSConfig.name === name);
+  const target = {
+    ...{ config: change.after, policies, layered, rendered: cluster?.rendered ?? new Map() },
+    basesOf: (status: MachineConfigNodeStatus) => nodeBases(status, will, builds) ?? bases,
+  };
+  const nodes = members.map((node) => ({ node, prediction: predictNode(node, target) }));
+  const ignition = ignitionTarget(change, input);
+  const warnings = planWarnings({
+    ...{ change, was, will, asked, base, image, decision, ignition },
+    suspension: suspensionOf(after.machineConfiguration?.spec)?.why,
+    nodes: cluster && nodes,
   });
+  const plan: PoolAsk = {
+    ...{ pool: name, from, to },
+    ...decision,
+    ...softRebootPart(decision, pool !== undefined && input.allowsSoftReboot(pool)),
+    changes: diffConfigs(change.before, change.after),
+    ...pinnedImagesPart(name, before, after),
+    baseChange: changedBase(was, will, architectures),
+    image: image && { ...image, problems: orNone(image.problems) },
+    ...(cluster && onNodes(nodes, { cluster, pool, change, ignition, will, image, builds })),
+    warnings: orNone(warnings),
+  };
   return { plan, layered, nodes };
+}
+
+/** A plan leaves out lists that are empty. */
+function orNone<T>(list: readonly T[]): readonly T[] | undefined {
+  return list.length === 0 ? undefined : list;
 }
 
 /** @returns what the image of a pool is built from on both sides of the change, and what is known of it. */
@@ -198,10 +193,6 @@ function imagesOf(
   return { ...known, policies, ...imageInputs(name, { before: was, after: will }, known) };
 }
 
-function asPlanned({ way, why, problems }: ImageToBuild): NonNullable<PoolAsk['image']> {
-  return { way, why, ...(problems.length > 0 && { problems }) };
-}
-
 /** @returns whether a pool doesn't get where the change wants it, or some of its nodes don't. */
 export function isHindered(plan: PoolPlan): boolean {
   return (
@@ -212,45 +203,19 @@ export function isHindered(plan: PoolPlan): boolean {
   );
 }
 
-/** @returns why no rollout starts in any pool; one line each. */
-function clusterRemarks({ machineConfiguration }: OfflineCluster): readonly string[] {
-  const suspension = suspensionOf(machineConfiguration?.spec);
-  return suspension === undefined ? [] : [suspension.why];
-}
-
-/** @returns what new nodes of a new pool can't apply, as text. */
-function newNodeLimits(change: PoolRenderings, input: PlanInput): readonly string[] {
-  const why = change.from === undefined ? irreconcilableOnNewNodes(ignitionTarget(change, input)) : undefined;
-  return why === undefined ? [] : [why];
-}
-
-/** @returns why some hosts can't apply a config, when the nodes of the pool are unknown. */
-function hostLimits(
-  { machineOSConfig, rendered }: ImageInputs,
-  { after }: PoolRenderings,
-): readonly string[] {
-  if (machineOSConfig !== undefined) return [];
-  return limitedInStandardMode(after, rendered?.spec.baseOSExtensionsContainerImage ?? '');
-}
-
-function ignitionTarget({ rendered, configs }: PoolRenderings, { after, nodeUser }: PlanInput) {
+function ignitionTarget(
+  { rendered, configs }: PoolRenderings,
+  { after, nodeUser }: PlanInput,
+): IgnitionTarget {
   const overrides = storageOverrides(after.machineConfiguration?.spec);
   return { rendered: rendered.after, configs, limits: after.limits, nodeUser, overrides };
 }
 
-function mayRebootSoftly(
-  { allowsSoftReboot }: PlanInput,
-  pool: MachineConfigPool | undefined,
-  { actions, causes }: Decision,
-): boolean {
-  if (!actions.some(({ type }) => type === 'Reboot') || causes.some(needsKernelStart)) return false;
-  return pool !== undefined && allowsSoftReboot(pool);
-}
-
 interface OnNodes {
   readonly cluster: ClusterState;
-  readonly input: PlanInput;
+  readonly pool: MachineConfigPool | undefined;
   readonly change: PoolRenderings;
+  readonly ignition: IgnitionTarget;
   readonly will: ImageInputs;
   readonly image: ImageToBuild | undefined;
   /** Of the pool. */
@@ -260,31 +225,20 @@ interface OnNodes {
 /** @returns what all nodes of the pool do together, and which of them keep what they run. */
 function onNodes(
   predicted: readonly PredictedNode[],
-  { cluster, input, change, will, image, builds }: OnNodes,
-) {
+  { cluster, pool, change, ignition, will, image, builds }: OnNodes,
+): NodesPart {
   const costs = predicted.map(({ prediction }) => costOfPrediction(prediction));
   const counts = COSTS.map((cost) => [cost, costs.filter((each) => each === cost).length]);
   const outcomes = Object.fromEntries(counts) as Record<Cost, number>;
   const standard = { pool: change.pool, rendered: change.rendered.after, config: change.after };
-  const refusing = will.machineOSConfig === undefined ? refusingNodes(cluster, standard) : [];
-  const irreconcilable = irreconcilableNodes(cluster, change.pool, ignitionTarget(change, input));
+  const nodes = predicted.map(({ node }) => node);
+  const rounds = roundsOf(predicted, costs, cluster, pool);
   return {
     nodes: predicted.length,
     outcomes,
-    time: estimate({
-      outcomes,
-      nodes: predicted.map(({ node }) => node),
-      rounds: roundsOf(
-        predicted,
-        costs,
-        cluster,
-        input.after.pools.find(({ metadata }) => metadata.name === change.pool),
-      ),
-      builds,
-      image,
-    }),
-    refusing: refusing.length === 0 ? undefined : refusing,
-    irreconcilable: irreconcilable.length === 0 ? undefined : irreconcilable,
+    time: estimate({ outcomes, nodes, rounds, builds, image }),
+    refusing: will.machineOSConfig === undefined ? orNone(refusingNodes(cluster, standard)) : undefined,
+    irreconcilable: orNone(irreconcilableNodes(cluster, change.pool, ignition)),
   };
 }
 
@@ -306,13 +260,6 @@ function roundsOf(
     isToCome: isAtLeast(costs[index] ?? 'nothing', 'drain'),
   }));
   return domainRounds(domains.maxUnavailable, members);
-}
-
-/** @returns what a plan can't tell of a node, or why it does nothing. */
-function nodeRemarks({ node: { metadata }, prediction }: PredictedNode): readonly string[] {
-  if (prediction.kind === 'unknown')
-    return [`node ${metadata.name} is counted as a reboot: ${prediction.why}`];
-  return prediction.kind === 'keeps' ? [`node ${metadata.name} keeps what it runs: ${prediction.why}`] : [];
 }
 
 /** @returns the highest cost of a plan for a node, from what it runs or from the last rendered config. */

@@ -7,9 +7,14 @@ import { by } from '../api/order.ts';
 import { baseImagesOf } from '../disruption/label-coverage.ts';
 import { isAtLeast } from './cost.ts';
 import type { LayeredPool } from './image/layered-pool.ts';
-import { type NodeBases, nodeBases } from './node/node-base.ts';
-import { costOfPrediction, type NodePrediction, predictNode } from './node/predict-node.ts';
-import { readableNodeConfig } from './objects/readable-node-config.ts';
+import {
+  costOfPrediction,
+  type NodeBases,
+  type NodePrediction,
+  nodeBases,
+  predictNode,
+} from './node/predict-node.ts';
+import { readableNodeConfig } from './objects/cluster-state.ts';
 
 /** What a prediction for the nodes of a pool is made from. */
 export interface RollbackPredictionInput {

@@ -1,5 +1,5 @@
 import { statesAtWork } from '../api/node-state.ts';
-import { domainRounds } from '../predict/domain-rounds.ts';
+import { domainRounds } from '../predict/cost.ts';
 import { ofLatestRollout } from '../predict/latest-rollout.ts';
 import type { HoldView, NodeView, PoolView } from './schemas.ts';
 

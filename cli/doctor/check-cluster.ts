@@ -1,9 +1,9 @@
+import { unsupportedBecause } from '../../predict/node/predict-node.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
 import { readSigning } from '../../opt-in/signing/signing-keys.ts';
 import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
-import { unsupportedBecause } from '../../predict/node/unsupported-host.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';

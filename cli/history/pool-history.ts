@@ -1,3 +1,4 @@
+import { readableNodeConfig } from '../../predict/objects/cluster-state.ts';
 import { type ChangeId, changeOf } from '../../api/change-id.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
@@ -14,7 +15,6 @@ import { ownersOf } from '../../machineconfig/owners.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { inMergeOrder } from '../../machineconfig/render.ts';
 import { isNamedFor } from '../../machineconfig/rendered-name.ts';
-import { readableNodeConfig } from '../../predict/objects/readable-node-config.ts';
 import { recordOf } from '../../rollout/pools/pool-record.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
 

@@ -1,3 +1,4 @@
+import { requestedBase } from '../../predict/image/image-inputs.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { isByDigest } from '../../api/references.ts';
 import { imagesByArchitecture } from '../../image/append.ts';
@@ -5,7 +6,6 @@ import { parseManifest } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { BaseLookup, PoolLookups } from '../../predict/image/base-lookup.ts';
-import { requestedBase } from '../../predict/image/requested-image.ts';
 import { layeredRenderings, type OfflineCluster } from '../../predict/objects/offline-cluster.ts';
 import { askRegistry, type LookupAccess } from './pool-registry.ts';
 

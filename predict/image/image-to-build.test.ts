@@ -2,8 +2,10 @@ import { expect, test } from 'vitest';
 import type { MachineConfig, MachineConfigSpec } from '../../api/machine-config.ts';
 import type { MachineOSConfig, MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { parseDigest } from '../../api/references.ts';
+import { baseChange } from './base-change.ts';
 import type { BaseLookup } from './base-lookup.ts';
-import { baseChange, baseOf, type ImageInputs, imageToBuild } from './image-to-build.ts';
+import { baseOf, type ImageInputs } from './image-inputs.ts';
+import { imageToBuild } from './image-to-build.ts';
 
 function inputs(
   name: string,

@@ -3,16 +3,15 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { BuildWay } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig, MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { awaitedPreBuiltImage } from '../../api/pre-built-image.ts';
-import { isByDigest, repositoryOf, withoutTag } from '../../api/references.ts';
 import { baseObstacles } from '../../machineconfig/base-obstacles.ts';
 import type { BaseContent } from '../../machineconfig/base-tree.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { imageObstacles } from '../../machineconfig/image-obstacles.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatObstacle } from '../../machineconfig/sources.ts';
-import { type BaseLookups, digestFor, pinnedBase } from './base-lookup.ts';
 import { type EngineSpec, engineSpecOf, readsTree } from './engine-spec.ts';
-import { buildName, rebuildOf, requestedBase } from './requested-image.ts';
+import { baseOf, type ImageInputs } from './image-inputs.ts';
+import { buildName, rebuildOf } from './requested-image.ts';
 
 /** The image that a change requires the builder to build for a pool, and the build method. */
 export interface ImageToBuild {
@@ -24,38 +23,6 @@ export interface ImageToBuild {
 
 /** Where it is not known of which architecture a pool's nodes are. */
 const ANY_ARCHITECTURE = 'amd64';
-
-/** What the builder builds a pool's image from. */
-export interface ImageInputs {
-  /** Undefined when no config was rendered for the pool. */
-  readonly rendered: MachineConfig | undefined;
-  /** What it was rendered from, which problems name; absent where that is not known. */
-  readonly configs?: readonly MachineConfig[] | undefined;
-  /** Undefined when the pool is not layered. */
-  readonly machineOSConfig: MachineOSConfig | undefined;
-  readonly policyDigest: string;
-  /** What the tags of base images stand for, as far as it is known. */
-  readonly lookups?: BaseLookups;
-  /** What the base image consists of, where that is known. */
-  readonly tree?: BaseContent | undefined;
-}
-
-/** @returns the base image of a pool's image, by digest where that is known; undefined where none is requested. */
-export function baseOf(inputs: ImageInputs): string | undefined {
-  const requested = requestedOf(inputs);
-  return requested && pinnedBase(requested, inputs.lookups);
-}
-
-/**
- * @returns the base image as requested, by tag or digest; undefined where none is requested, or the pool is not
- * layered.
- */
-export function requestedOf({
-  machineOSConfig,
-  rendered,
-}: Pick<ImageInputs, 'machineOSConfig' | 'rendered'>): string | undefined {
-  return machineOSConfig && requestedBase(machineOSConfig, rendered);
-}
 
 /**
  * @param architectures of the pool's nodes, as GOARCH, as far as they are known.
@@ -118,66 +85,6 @@ function unbuildable({ machineOSConfig, rendered, configs = [] }: ImageInputs): 
   if (machineOSConfig === undefined || rendered === undefined) return undefined;
   const problems = imageProblems(machineOSConfig.spec, rendered, configs);
   return problems.length === 0 ? undefined : { way: 'Append', why: 'requested before the change', problems };
-}
-
-/**
- * @param architectures of the pool's nodes, as GOARCH, as far as they are known.
- * @returns the base images before and after, when they differ because of the MachineOSConfig, of a tag that was moved
- *   or of an engine build. An osImageURL of MachineConfigs is part of the diff of the configs; where both names stand
- *   for the same image both are given as the one image that they are.
- */
-export function baseChange(
-  before: ImageInputs,
-  after: ImageInputs,
-  image: ImageToBuild | undefined,
-  architectures: readonly string[] = [],
-): { readonly fromBase: string; readonly toBase: string } | undefined {
-  const [fromBase, toBase] = [formatBase(before), formatBase(after)];
-  const isSame = isSameBase(before, after, architectures);
-  if (before.rendered?.spec.osImageURL !== after.rendered?.spec.osImageURL) {
-    return isSame && image?.way !== 'Engine' ? { fromBase: toBase, toBase } : undefined;
-  }
-  if (image?.way === 'Engine') return { fromBase, toBase: 'a new image from the container engine' };
-  return fromBase === toBase || isSame ? undefined : { fromBase, toBase };
-}
-
-/**
- * @param architectures of the pool's nodes, as GOARCH, as far as they are known.
- * @returns the base images before and after, where the pool has one on both sides and they are not the same; by digest,
- *   where that is known.
- */
-export function changedBase(
-  before: ImageInputs,
-  after: ImageInputs,
-  architectures: readonly string[],
-): { readonly from: string; readonly to: string } | undefined {
-  const [from, to] = [baseOf(before), baseOf(after)];
-  if (from === undefined || to === undefined || from === to) return undefined;
-  return isSameBase(before, after, architectures) ? undefined : { from, to };
-}
-
-/**
- * Whether the labels of images name one base image for both: by repository and digest, of an index by that of an
- * architecture.
- */
-function isSameBase(before: ImageInputs, after: ImageInputs, architectures: readonly string[]): boolean {
-  const [from, to] = [baseOf(before), baseOf(after)];
-  if (from === undefined || to === undefined || !isByDigest(from) || !isByDigest(to)) return false;
-  if (withoutTag(from) === withoutTag(to)) return true;
-  const isOneRepository = repositoryOf(from) === repositoryOf(to);
-  return isOneRepository && architectures.length > 0 && architectures.every(isSameFor);
-
-  function isSameFor(architecture: string): boolean {
-    const [was, will] = [before, after].map((inputs) =>
-      digestFor(requestedOf(inputs) ?? '', inputs.lookups, architecture),
-    );
-    return was !== undefined && was === will;
-  }
-}
-
-function formatBase(inputs: ImageInputs): string {
-  if (inputs.machineOSConfig === undefined) return 'the stock image, in standard mode';
-  return baseOf(inputs) ?? 'the stock image';
 }
 
 /** @returns why another image is needed; undefined when it isn't. */

@@ -2,11 +2,12 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { digestInName } from '../../api/references.ts';
-import { decideOptIn, type LayeredState, type OptIn } from '../../disruption/opt-in.ts';
+import type { Decision } from '../../disruption/actions.ts';
+import { decideEqualOptIn, decideOptIn, type LayeredState, type OptIn } from '../../disruption/opt-in.ts';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { imagesOfBase, pinnedBase } from './base-lookup.ts';
 import { engineSpecOf } from './engine-spec.ts';
-import type { ImageInputs } from './image-to-build.ts';
-import { requestedBase } from './requested-image.ts';
+import { type ImageInputs, requestedBase } from './image-inputs.ts';
 
 /** What layering gives the nodes of a pool, of whatever architecture. */
 export interface LayeredPool extends LayeredState {
@@ -58,4 +59,27 @@ export function optInOf({ status }: Pick<MachineConfigNode, 'status'>, to: Layer
     { config: configVersion?.current ?? '', base: baseImage, osBackend: osBackend?.name },
     { ...to, base: own ?? to.base },
   );
+}
+
+/**
+ * @param was the pool before the change. @param nodes of the pool; without any, nothing is known of their content.
+ * @returns whether the pool becomes layered, and every node has the content of its image already.
+ */
+export function isSwitchedOnAlone(
+  was: ImageInputs,
+  to: LayeredPool | undefined,
+  nodes: readonly MachineConfigNode[],
+): boolean {
+  if (was.machineOSConfig !== undefined || to === undefined || nodes.length === 0) return false;
+  return nodes.every((node) => optInOf(node, to).kind === 'equal');
+}
+
+/** @param config of nodes whose image has its content. @returns what they do to take the image. */
+export function decideSwitchOn(config: NodeConfig): Decision {
+  const rule = 'the nodes have the content of their image already: no action';
+  const { actions, causes } = decideEqualOptIn(config);
+  return {
+    actions,
+    causes: [{ subject: 'layering', kind: 'field', change: 'changed', rule, actions: [] }, ...causes],
+  };
 }

@@ -1,17 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
 import type { ImageState } from '../../disruption/transitions.ts';
-
-/** @returns the base image as requested, by tag or digest; that of a MachineConfig wins. */
-export function requestedBase(
-  { spec }: { readonly spec: Pick<Partial<MachineOSConfig['spec']>, 'baseImage'> },
-  rendered: MachineConfig | undefined,
-): string | undefined {
-  return rendered?.spec.osImageURL || spec.baseImage || undefined;
-}
 
 /**
  * The value of the rebuild annotation. As in MCO it may be empty, which is another value than none.

@@ -1,15 +1,18 @@
+import { outcomeOf } from '../../api/build-outcome.ts';
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { isByDigest } from '../../api/references.ts';
 import { type Decision, decideActions } from '../../disruption/actions.ts';
 import { imageRebootsBecause } from '../../disruption/image-reboots.ts';
+import { baseImagesOf } from '../../disruption/label-coverage.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { type Cost, costOf } from '../cost.ts';
-import { type LayeredPool, optInOf } from '../image/layered-pool.ts';
-import { readableNodeConfig } from '../objects/readable-node-config.ts';
-import type { NodeBases } from './node-base.ts';
-import { decideSwitchOn } from './switched-on.ts';
-import { unsupportedBecause } from './unsupported-host.ts';
+import { imagesOfBase } from '../image/base-lookup.ts';
+import { baseOf, type ImageInputs, requestedBase } from '../image/image-inputs.ts';
+import { decideSwitchOn, type LayeredPool, mayNeedEngine, optInOf } from '../image/layered-pool.ts';
+import { readableNodeConfig } from '../objects/cluster-state.ts';
 
 /** Where the nodes of a pool go. What a node does depends on every field, so none is optional. */
 export interface PredictionTarget {
@@ -99,4 +102,63 @@ export function costOfPrediction(prediction: NodePrediction): Cost {
     case 'unknown':
       return 'reboot';
   }
+}
+
+/** The base images between which a node moves, as far as the cluster's objects tell. */
+export interface NodeBases {
+  readonly fromBase: string;
+  readonly toBase: string;
+}
+
+/**
+ * The base image that one node of a pool has, and the one that it will have. Nodes that are behind have another than
+ * the pool's last rendered config asks for, so that for them a change of nothing else is a reboot.
+ *
+ * A requested base may be an index, of which each architecture has an image of its own: a build that was made on it
+ * says which those are, and so does the registry where a tag was looked up.
+ *
+ * @param builds of the pool.
+ * @returns undefined where they are not known; what the pool's two renderings say decides then.
+ */
+export function nodeBases(
+  node: MachineConfigNodeStatus,
+  to: ImageInputs,
+  builds: readonly MachineOSBuild[],
+): NodeBases | undefined {
+  const { rendered, machineOSConfig } = to;
+  const { baseImage: fromBase, mode } = node;
+  if (fromBase === undefined || rendered === undefined) return undefined;
+  if (machineOSConfig === undefined) {
+    // Without an osImageURL the node keeps the system that it has.
+    return mode === 'Standard' ? { fromBase, toBase: rendered.spec.osImageURL || fromBase } : undefined;
+  }
+  // The base that such a node reports is what the container engine made, and no object says of which image.
+  if (mode !== 'Layered' || mayNeedEngine(machineOSConfig.spec, rendered, ['amd64', 'arm64']))
+    return undefined;
+  const [requested, base] = [requestedBase(machineOSConfig, rendered), baseOf(to)];
+  if (requested === undefined || base === undefined || !isByDigest(base)) return undefined;
+  const built = builds
+    .filter(({ spec }) => spec.baseImage === base)
+    .filter((build) => outcomeOf(build) === 'Succeeded')
+    .flatMap((build) => [...baseImagesOf(build)])
+    .filter((base) => base !== undefined);
+  const images = [...imagesOfBase(requested, to.lookups), ...built];
+  const [toBase] = images;
+  if (toBase === undefined) return undefined;
+  return { fromBase, toBase: images.includes(fromBase) ? fromBase : toBase };
+}
+
+/**
+ * @returns why a node's daemon supports none of the tools that keep the host's operating system, as the daemon reports
+ *   it (daemon/os/detect-backend.ts): such a node keeps what it runs. Undefined for any other node.
+ */
+export function unsupportedBecause({
+  status,
+}: {
+  readonly status?: MachineConfigNodeStatus | undefined;
+}): string | undefined {
+  const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
+  return degraded?.status === 'True' && degraded.reason === 'UnsupportedHost'
+    ? (degraded.message ?? '')
+    : undefined;
 }

@@ -3,8 +3,7 @@ import { formatOsBackend, type MachineConfigNode } from '../../api/machine-confi
 import { noun, shortList } from '../../api/plural.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
-import type { ClusterState } from '../objects/cluster-state.ts';
-import { readableNodeConfig } from '../objects/readable-node-config.ts';
+import { type ClusterState, readableNodeConfig } from '../objects/cluster-state.ts';
 
 /** Nodes of a pool that can't apply a config without layering and stay on their current one. */
 export interface RefusingNodes {

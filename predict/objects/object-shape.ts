@@ -1,18 +1,16 @@
 import type { z } from 'zod';
+import { crdOf, type StructuralSchema } from '../../api/crd.ts';
 import { type CrdDefinition, crdDefinitions } from '../../api/crd-definitions.ts';
-import { ImageConfigs } from '../../api/image-sources.ts';
 import { KubeletConfigs } from '../../api/kubelet-config.ts';
 import { MachineConfigSpec, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
-import { apiVersionOf, type KubernetesObject, ObjectName } from '../../api/object.ts';
+import { type KubernetesObject, ObjectName } from '../../api/object.ts';
 import { awaitedPreBuiltImage, preBuiltImageProblem } from '../../api/pre-built-image.ts';
 import { present } from '../../api/present.ts';
 import { expectedBy } from '../../api/schema-message.ts';
-import { refusedOpenShiftSettings } from '../../machineconfig/openshift-settings.ts';
-import { formatProblem, quote } from '../../machineconfig/problem.ts';
-import { nearestKind } from './nearest-kind.ts';
-import { repeatedItems } from './repeated-items.ts';
+import { quote } from '../../machineconfig/problem.ts';
+import { definitionOf, unknownKind, unsupported } from './unknown-kind.ts';
 
 /** An object, and how its structure violates the schema: one line for each problem, without the object's name. */
 interface ShapedObject {
@@ -67,54 +65,8 @@ export function hasEffectiveName(object: KubernetesObject): boolean {
   return fixedName === undefined || fixedName === object.metadata.name;
 }
 
-function definitionOf({ apiVersion, kind: name }: KubernetesObject): CrdDefinition | undefined {
-  return crdDefinitions.find(({ kind }) => kind.kind === name && apiVersion === apiVersionOf(kind));
-}
-
-/** Groups that have no other kinds than Shale's and those that it leaves out. */
-const OWN_GROUPS = ['machineconfiguration.openshift.io', 'shale.dev'];
-/** Kinds of OpenShift that Shale doesn't have (docs/differences-from-mco.md). */
-const LEFT_OUT = ['ControllerConfig', 'ImageContentPolicy', 'InternalReleaseImage', 'OSImageStream'];
-
-/**
- * Finds what an API server with Shale's definitions refuses: in their groups, another version or a typo of their kinds,
- * and in a group of Shale's own any kind that it doesn't have.
- */
-function unknownKind({ apiVersion, kind }: KubernetesObject): string[] {
-  const [group = ''] = apiVersion.split('/');
-  const ofGroup = crdDefinitions.filter((each) => each.kind.group === group);
-  if (ofGroup.length === 0 || LEFT_OUT.includes(kind)) return [];
-  const nearest =
-    crdDefinitions.find((each) => each.kind.kind === kind) ??
-    nearestKind(kind, ofGroup) ??
-    nearestKind(kind, crdDefinitions);
-  if (nearest === undefined && !OWN_GROUPS.includes(group)) return [];
-  const expected =
-    nearest === undefined
-      ? ofGroup.map((each) => each.kind.kind).join(', ')
-      : `${nearest.kind.kind} of ${apiVersionOf(nearest.kind)}`;
-  return [`kind: is unknown in ${apiVersion}; expected ${expected}`];
-}
-
-/** API groups whose kinds are meant for nodes; of other groups' objects nobody expects an effect on them. */
-const NODE_GROUPS = ['machineconfiguration.openshift.io', 'operator.openshift.io', 'config.openshift.io'];
-
-/** A kind of Shale's in a group of others is a typo, except for Image, which others have, too. */
-function unsupported(object: KubernetesObject): string[] {
-  const { apiVersion, kind, metadata } = object;
-  const [group = ''] = apiVersion.split('/');
-  const known = crdDefinitions.find((each) => each.kind.kind === kind)?.kind;
-  const isMeant = known !== undefined && known !== ImageConfigs;
-  if (!NODE_GROUPS.includes(group) && !isMeant) return [];
-  const refused = refusedOpenShiftSettings(object).map(formatProblem);
-  if (refused.length > 0) return refused;
-  const instead = known === undefined ? '' : `; expected ${apiVersionOf(known)}`;
-  return [
-    `${kind} ${metadata.name}: has no effect, because Shale does not support ${apiVersion} ${kind}${instead}`,
-  ];
-}
-
 const OBJECT_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
+
 /** metav1.ObjectMeta. */
 const METADATA_FIELDS: ReadonlySet<string> = new Set([
   'name',
@@ -264,4 +216,61 @@ function withoutNulls(value: unknown, opaque?: string): unknown {
   return Object.fromEntries(
     fields.map(([name, field]) => [name, name === opaque ? field : withoutNulls(field)]),
   );
+}
+
+/**
+ * Finds the items that an API server refuses because a list of a set or map has them already (apiextensions,
+ * "x-kubernetes-list-type"). Defaults come first: two Containerfiles without an architecture are two for the same one.
+ *
+ * @param value a spec that its schema accepts, with its defaults.
+ * @returns one line for each item.
+ */
+export function repeatedItems({ kind }: CrdDefinition, value: unknown): readonly string[] {
+  return within(specSchemas().get(kind.kind) ?? {}, value, 'spec');
+}
+
+let schemas: ReadonlyMap<string, StructuralSchema> | undefined;
+
+/** Generating all schemas takes a few milliseconds: it is done when the first object is read. */
+function specSchemas(): ReadonlyMap<string, StructuralSchema> {
+  schemas ??= new Map(crdDefinitions.map((each) => [each.kind.kind, specOf(each)]));
+  return schemas;
+}
+
+function specOf(definition: CrdDefinition): StructuralSchema {
+  const [version] = crdOf(definition).spec['versions'] as [
+    { schema: { openAPIV3Schema: { properties: { spec: StructuralSchema } } } },
+  ];
+  return version.schema.openAPIV3Schema.properties.spec;
+}
+
+function within(schema: StructuralSchema, value: unknown, at: string): readonly string[] {
+  if (Array.isArray(value)) {
+    const items = (schema['items'] ?? {}) as StructuralSchema;
+    return [
+      ...repeatedIn(schema, value, at),
+      ...value.flatMap((item, i) => within(items, item, `${at}[${i}]`)),
+    ];
+  }
+  if (typeof value !== 'object' || value === null) return [];
+  const properties = (schema['properties'] ?? {}) as Readonly<Record<string, StructuralSchema>>;
+  return Object.entries(value).flatMap(([name, inner]) => {
+    const own = properties[name] ?? (schema['additionalProperties'] as StructuralSchema | undefined);
+    return own === undefined ? [] : within(own, inner, `${at}.${name}`);
+  });
+}
+
+function repeatedIn(schema: StructuralSchema, items: readonly unknown[], at: string): readonly string[] {
+  const type = schema['x-kubernetes-list-type'];
+  if (type !== 'set' && type !== 'map') return [];
+  const keys = (schema['x-kubernetes-list-map-keys'] ?? []) as readonly string[];
+  const identity = (item: unknown) =>
+    type === 'set' ? item : keys.map((key) => (item as Readonly<Record<string, unknown>>)[key]);
+  const identities = items.map((item) => JSON.stringify(identity(item)));
+  return items.flatMap((item, i) => {
+    if (identities.indexOf(identities[i] ?? '') === i) return [];
+    const names = [identity(item)].flat().map((name) => quote(String(name)));
+    const field = keys.length === 0 ? '' : ` by ${keys.join(', ')}`;
+    return [`${at}[${i}]: is ${names.join(', ')} a second time; expected each item once${field}`];
+  });
 }

@@ -14,18 +14,18 @@ export interface PinnedImagesChange {
   readonly removed: number;
 }
 
+/** What PinnedImageSets add to the plan of a pool. */
+export interface PinnedImagesPart {
+  /** Images that nodes pull and keep, which is no part of an update; absent when they stay the same. */
+  readonly pinnedImages?: PinnedImagesChange | undefined;
+}
+
 /** @returns what a change of PinnedImageSets, or of a pool that selects or names them, means for its nodes. */
-export function pinnedImagesChange(
-  pool: string,
-  before: SetsAndPools,
-  after: SetsAndPools,
-): PinnedImagesChange | undefined {
+export function pinnedImagesPart(pool: string, before: SetsAndPools, after: SetsAndPools): PinnedImagesPart {
   const [was, is] = [imagesOf(pool, before), imagesOf(pool, after)];
-  const change = {
-    added: [...is].filter((image) => !was.has(image)).length,
-    removed: [...was].filter((image) => !is.has(image)).length,
-  };
-  return change.added + change.removed === 0 ? undefined : change;
+  const added = [...is].filter((image) => !was.has(image)).length;
+  const removed = [...was].filter((image) => !is.has(image)).length;
+  return { pinnedImages: added + removed === 0 ? undefined : { added, removed } };
 }
 
 function imagesOf(name: string, { pools, pinnedImageSets }: SetsAndPools): ReadonlySet<string> {

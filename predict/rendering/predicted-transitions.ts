@@ -7,7 +7,7 @@ import { plural } from '../../api/plural.ts';
 import { isByDigest, withoutTag } from '../../api/references.ts';
 import { predictTransitions } from '../../disruption/transitions.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import { readableNodeConfig } from '../objects/readable-node-config.ts';
+import { readableNodeConfig } from '../objects/cluster-state.ts';
 
 /** What a rendering will require of the nodes that run one config now. */
 export interface RenderingTransition {

@@ -1,7 +1,7 @@
+import type { WhyIrreconcilable } from '../../predict/node/irreconcilable-nodes.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import type { WhyIrreconcilable } from '../../predict/node/node-reconcilability.ts';
 import type { Hold } from '../gates/hold.ts';
 import type { HoldState } from '../gates/monitored.ts';
 import { longestBake } from '../gates/waves.ts';

@@ -1,3 +1,4 @@
+import { readableNodeConfig } from '../../predict/objects/cluster-state.ts';
 import type { Logger } from 'pino';
 import {
   ImageContentSourcePolicies,
@@ -13,7 +14,6 @@ import { changeField } from '../../cluster/events.ts';
 import { updateAnnotation } from '../../cluster/update-object.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
-import { readableNodeConfig } from '../../predict/objects/readable-node-config.ts';
 import { formatEffects, type MirrorObject, mirrorEffect } from '../../predict/rendering/mirror-effects.ts';
 import {
   formatPredicted,

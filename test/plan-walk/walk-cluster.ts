@@ -1,3 +1,4 @@
+import { requestedBase } from '../../predict/image/image-inputs.ts';
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
@@ -27,7 +28,7 @@ import { goArchitecture } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
-import { BUILD_NAME_VERSION, requestedBase } from '../../predict/image/requested-image.ts';
+import { BUILD_NAME_VERSION } from '../../predict/image/requested-image.ts';
 import type { ClusterState } from '../../predict/objects/cluster-state.ts';
 import { changedCluster, type OfflineCluster, renderOffline } from '../../predict/objects/offline-cluster.ts';
 import type { PoolPlan } from '../../predict/plan.ts';

@@ -3,8 +3,8 @@ import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { parseDigest } from '../../api/references.ts';
 import { aBuild, aMachineOSConfig, aRenderedConfig, aSuccess, image } from '../../test/fixtures/objects.ts';
-import type { ImageInputs } from '../image/image-to-build.ts';
-import { nodeBases } from './node-base.ts';
+import type { ImageInputs } from '../image/image-inputs.ts';
+import { nodeBases } from './predict-node.ts';
 
 const [older, newer, newerOfArm] = [image('1'), image('2'), image('3')];
 const built = (requested: string, ...bases: readonly string[]): MachineOSBuild => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { StorageOverride } from '../../api/machine-configuration.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
-import { type NodeToReconcile, reconcilability } from './node-reconcilability.ts';
+import { type NodeToReconcile, reconcilability } from './irreconcilable-nodes.ts';
 
 const PLAIN = 'rendered-worker-1';
 const DISKS = 'rendered-infra-1';
