@@ -1,5 +1,5 @@
 /**
- * Which boot a node is in, as `status.bootID` of its MachineConfigNode has it. A soft reboot starts all of the userspace
+ * Which boot a node is in, as `status.bootID` of its MachineConfigNode has it. A soft reboot starts all of userspace
  * again and leaves the kernel running, so the kernel's boot ID, which is what a kubelet reports, stays the same. Here a
  * boot is one of the userspace: the kernel's ID, with the number of soft reboots since where there were any.
  */

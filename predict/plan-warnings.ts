@@ -17,7 +17,7 @@ import { formatNodes } from './node/refusing-nodes.ts';
 import type { PoolRenderings } from './pool-change.ts';
 
 /** A pool's side of a plan, which warnings are found in. */
-export interface PlannedChange {
+export interface PlanOfPool {
   readonly change: PoolRenderings;
   /** What the image is built from, before and after. */
   readonly was: ImageInputs;
@@ -36,7 +36,7 @@ export interface PlannedChange {
 }
 
 /** What delays a rollout, what is not known and, without a cluster, which hosts can't apply the change. */
-const WARNINGS: readonly ((planned: PlannedChange) => readonly string[])[] = [
+const WARNINGS: readonly ((planned: PlanOfPool) => readonly string[])[] = [
   ({ image }) => image?.problems.map((problem) => `no image can be built: ${problem}`) ?? [],
   ({ was, will, asked }) => baseRemarks(was, will, asked),
   ({ base }) =>
@@ -51,22 +51,18 @@ const WARNINGS: readonly ((planned: PlannedChange) => readonly string[])[] = [
 ];
 
 /** @returns the warnings of a pool's plan, one line each. */
-export function planWarnings(planned: PlannedChange): readonly string[] {
+export function planWarnings(planned: PlanOfPool): readonly string[] {
   return WARNINGS.flatMap((warningsIn) => warningsIn(planned));
 }
 
 /** @returns why some hosts can't apply a config, when the nodes of the pool are unknown. */
-function hostLimits({
-  nodes,
-  will: { machineOSConfig, rendered },
-  change,
-}: PlannedChange): readonly string[] {
+function hostLimits({ nodes, will: { machineOSConfig, rendered }, change }: PlanOfPool): readonly string[] {
   if (nodes !== undefined || machineOSConfig !== undefined) return [];
   return limitedInStandardMode(change.after, rendered?.spec.baseOSExtensionsContainerImage ?? '');
 }
 
 /** @returns what new nodes of a new pool can't apply, when the nodes of the pool are unknown. */
-function newNodeLimits({ nodes, change, ignition }: PlannedChange): readonly string[] {
+function newNodeLimits({ nodes, change, ignition }: PlanOfPool): readonly string[] {
   if (nodes !== undefined || change.from !== undefined) return [];
   const why = irreconcilableOnNewNodes(ignition);
   return why === undefined ? [] : [why];

@@ -29,7 +29,7 @@ import {
 import { type RefusingNodes, refusingNodes } from './node/refusing-nodes.ts';
 import type { ClusterState } from './objects/cluster-state.ts';
 import type { OfflineCluster } from './objects/offline-cluster.ts';
-import { type PinnedImagesPart, pinnedImagesPart } from './objects/pinned-images.ts';
+import { type PlannedPinnedImages, plannedPinnedImages } from './objects/pinned-images.ts';
 import { planWarnings } from './plan-warnings.ts';
 import { policiesAfter } from './policies-after.ts';
 import {
@@ -47,7 +47,7 @@ type NodeOutcomes = Readonly<Record<Cost, number>>;
 /** What a change requires of the nodes of one pool. `-o json` prints a list of these. */
 export type PoolPlan = BrokenPool | PoolAsk;
 
-export interface PoolAsk extends ChangedPool, PinnedImagesPart, SoftRebootPart, Partial<NodesPart> {
+export interface PoolAsk extends ChangedPool, PlannedPinnedImages, SoftRebootPart, Partial<NodesPart> {
   readonly actions: readonly DisruptionAction[];
   readonly causes: readonly DisruptionCause[];
   /** What changes on the nodes' disks. */
@@ -157,7 +157,7 @@ function predictPool(input: PlanInput, change: PoolRenderings): PoolPrediction {
     ...decision,
     ...softRebootPart(decision, pool !== undefined && input.allowsSoftReboot(pool)),
     changes: diffConfigs(change.before, change.after),
-    ...pinnedImagesPart(name, before, after),
+    ...plannedPinnedImages(name, before, after),
     baseChange: changedBase(was, will, architectures),
     image: image && { ...image, problems: orNone(image.problems) },
     ...(cluster && onNodes(nodes, { cluster, pool, change, ignition, will, image, builds })),

@@ -15,13 +15,17 @@ export interface PinnedImagesChange {
 }
 
 /** What PinnedImageSets add to the plan of a pool. */
-export interface PinnedImagesPart {
+export interface PlannedPinnedImages {
   /** Images that nodes pull and keep, which is no part of an update; absent when they stay the same. */
   readonly pinnedImages?: PinnedImagesChange | undefined;
 }
 
 /** @returns what a change of PinnedImageSets, or of a pool that selects or names them, means for its nodes. */
-export function pinnedImagesPart(pool: string, before: SetsAndPools, after: SetsAndPools): PinnedImagesPart {
+export function plannedPinnedImages(
+  pool: string,
+  before: SetsAndPools,
+  after: SetsAndPools,
+): PlannedPinnedImages {
   const [was, is] = [imagesOf(pool, before), imagesOf(pool, after)];
   const added = [...is].filter((image) => !was.has(image)).length;
   const removed = [...was].filter((image) => !is.has(image)).length;
