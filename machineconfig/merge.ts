@@ -1,4 +1,5 @@
 import type { IgnitionConfig, IgnitionFile } from './ignition/config.ts';
+import { ignition3 } from './ignition/config.ts';
 import { IGNITION_VERSION } from './ignition/parse.ts';
 import {
   identityOf,
@@ -8,7 +9,6 @@ import {
   type StructValue,
   type Value,
 } from './ignition/schema.ts';
-import { ignition3 } from './ignition/config.ts';
 
 /**
  * Merges Ignition configs, earlier ones first, with Ignition 3's rules (config/merge of coreos/ignition) and MCO's

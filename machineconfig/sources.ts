@@ -1,8 +1,8 @@
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { NodeObstacle, Obstacle } from './claim-conflicts.ts';
 import type { IgnitionConfig } from './ignition/config.ts';
-import { identityOf, type ListSchema, type Schema, type StructValue, type Value } from './ignition/schema.ts';
 import { ignition3 } from './ignition/config.ts';
+import { identityOf, type ListSchema, type Schema, type StructValue, type Value } from './ignition/schema.ts';
 import { configsWith, type Subject } from './owners.ts';
 import type { ParsedMachineConfig } from './parse-machine-config.ts';
 import type { ConfigProblems, Problem } from './problem.ts';

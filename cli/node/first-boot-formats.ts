@@ -1,7 +1,6 @@
 import { stringify } from 'yaml';
 import type { IgnitionConfig, Luks } from '../../machineconfig/ignition/config.ts';
-import { lowestIgnitionVersion } from '../../machineconfig/ignition/lowest-version.ts';
-import { IGNITION_VERSION } from '../../machineconfig/ignition/parse.ts';
+import { IGNITION_VERSION, lowestIgnitionVersion } from '../../machineconfig/ignition/parse.ts';
 import type { FirstBootFile, FirstBootParts } from './first-boot.ts';
 
 /** Sections of a pool's config that only Ignition can apply. */

@@ -21,7 +21,7 @@ const SCHEMES: ReadonlyMap<string, number> = new Map([
  * @param required whether Ignition demands a source; otherwise an empty one is none.
  */
 export function checkReference(
-  { source = '', compression = '', verification, httpHeaders = [] }: Resource,
+  resource: Resource,
   path: string,
   {
     minor,
@@ -29,17 +29,27 @@ export function checkReference(
     report,
   }: { readonly minor: number; readonly required: boolean; readonly report: Report },
 ): void {
+  const { source = '', httpHeaders = [] } = resource;
   const why = source === '' && !required ? undefined : whyNotUrl(source, minor);
   if (why !== undefined) report.problem(`${path}.source`, why, 'a URL that Ignition can fetch');
+  checkEncoding(resource, path, report);
+  if (httpHeaders.length > 0 && !/^https?:/i.test(source)) {
+    report.problem(`${path}.httpHeaders`, 'are for http and https alone', 'no HTTP headers');
+  }
+}
+
+/** Checks how a resource is compressed, and the form of its verification hash. */
+export function checkEncoding(
+  { compression = '', verification }: Resource,
+  path: string,
+  report: Report,
+): void {
   if (compression !== '' && compression !== 'gzip') {
     report.problem(`${path}.compression`, 'is not a known compression', '"gzip", or none');
   }
-  const whyNot = verification?.hash === undefined ? undefined : whyNotHash(verification.hash);
-  if (whyNot !== undefined) {
-    report.problem(`${path}.verification.hash`, whyNot, 'sha256-<64 digits> or sha512-<128 digits>');
-  }
-  if (httpHeaders.length > 0 && !/^https?:/i.test(source)) {
-    report.problem(`${path}.httpHeaders`, 'are for http and https alone', 'no HTTP headers');
+  const why = verification?.hash === undefined ? undefined : whyNotHash(verification.hash);
+  if (why !== undefined) {
+    report.problem(`${path}.verification.hash`, why, 'sha256-<64 digits> or sha512-<128 digits>');
   }
 }
 

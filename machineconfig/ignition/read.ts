@@ -1,14 +1,7 @@
-import type { Problem } from '../problem.ts';
+import type { Report } from './report.ts';
 import type { Field, ListSchema, Schema, StructSchema, StructValue, Value } from './schema.ts';
 
-/** The findings of reading a value. */
-export interface ReadFindings {
-  readonly problems: Problem[];
-  /** Keys that were dropped, which does not make a config invalid. */
-  readonly warnings: Problem[];
-}
-
-export interface SpecVersion {
+interface SpecVersion {
   readonly major: number;
   readonly minor: number;
 }
@@ -19,30 +12,26 @@ type Segments = (string | number)[];
  * Reads JSON by a schema, the way Go's encoding/json reads into Ignition's types, which is what MCO does: keys match
  * exactly or else without regard to case, null is absence, and unknown keys are dropped (here with a warning).
  *
- * @param schema what to read; its value is the root `$` of the paths in findings
+ * @param schema what to read; its value is the root `$` of the paths in the report
  * @param json any JSON value
  * @param version the config's spec version; newer fields are dropped with a warning
- * @returns the value, complete only if `findings` got no problems; every problem is reported, not just the first.
+ * @param report gets every problem, not just the first, and a warning for each key that was dropped
+ * @returns the value, complete only if the report got no problems
  */
-export function readBySchema<T>(
-  schema: Schema<T>,
-  json: unknown,
-  version: SpecVersion,
-  findings: ReadFindings,
-): T {
-  const reader = new Reader(version, findings);
-  // The schema is checked against T where it is written down; this is where untyped JSON becomes typed.
+export function readBySchema<T>(schema: Schema<T>, json: unknown, version: SpecVersion, report: Report): T {
+  const reader = new Reader(version, report);
+  // This is where untyped JSON becomes typed.
   return (reader.value(schema, json) ?? {}) as T;
 }
 
 class Reader {
   readonly #version: SpecVersion;
-  readonly #findings: ReadFindings;
+  readonly #report: Report;
   readonly #segments: Segments = [];
 
-  constructor(version: SpecVersion, findings: ReadFindings) {
+  constructor(version: SpecVersion, report: Report) {
     this.#version = version;
-    this.#findings = findings;
+    this.#report = report;
   }
 
   value(schema: Schema, json: unknown): Value | undefined {
@@ -79,7 +68,11 @@ class Reader {
       const given = key === undefined ? undefined : json[key];
       const present = key !== undefined && given !== null && given !== undefined;
       if (field.schema.required && (!present || given === '')) {
-        this.#report('problems', field.name, present ? 'is empty' : 'is missing', 'a non-empty string');
+        this.#report.problem(
+          this.#pathOf(field.name),
+          present ? 'is empty' : 'is missing',
+          'a non-empty string',
+        );
         value[field.name] = placeholder(field.schema);
       } else if (present && this.#isKnown(field, key)) {
         this.#segments.push(key);
@@ -106,7 +99,11 @@ class Reader {
     for (const key of given) {
       const field = schema.byLowerCase.get(key.toLowerCase());
       if (field === undefined) {
-        this.#report('warnings', key, 'is not a field of the spec and has no effect', 'no such key');
+        this.#report.warning(
+          this.#pathOf(key),
+          'is not a field of the spec and has no effect',
+          'no such key',
+        );
       } else {
         keys.set(field, key);
       }
@@ -121,23 +118,17 @@ class Reader {
       return true;
     }
     const reason = `has no effect in version ${major}.${minor}.0`;
-    this.#report('warnings', key, reason, `ignition.version ${major}.${since}.0 or later`);
+    this.#report.warning(this.#pathOf(key), reason, `ignition.version ${major}.${since}.0 or later`);
     return false;
   }
 
   #refuse(json: unknown, expected: string): undefined {
-    this.#findings.problems.push({ path: this.#path(), reason: `is ${describe(json)}`, expected });
+    this.#report.problem(formatPath(this.#segments), `is ${describe(json)}`, expected);
     return undefined;
   }
 
-  #report(kind: keyof ReadFindings, key: string, reason: string, expected: string): void {
-    this.#segments.push(key);
-    this.#findings[kind].push({ path: this.#path(), reason, expected });
-    this.#segments.pop();
-  }
-
-  #path(): string {
-    return formatPath(this.#segments);
+  #pathOf(key: string): string {
+    return formatPath([...this.#segments, key]);
   }
 }
 

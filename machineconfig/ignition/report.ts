@@ -1,8 +1,7 @@
 import type { Problem } from '../problem.ts';
-import type { ReadFindings } from './read.ts';
 
 /** Collects problems, so that a check continues after the first one. */
-export class Report implements ReadFindings {
+export class Report {
   readonly problems: Problem[] = [];
   readonly warnings: Problem[] = [];
 

@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import { quote } from '../problem.ts';
+import { checkEncoding } from './check-reference.ts';
 import type {
   IgnitionDirectory,
   IgnitionFile,
@@ -8,7 +9,7 @@ import type {
   PathEntry,
   Storage,
 } from './config.ts';
-import { type ContentsReader, whyNotHash } from './contents.ts';
+import type { ContentsReader } from './contents.ts';
 import type { Report } from './report.ts';
 
 const PERMISSIONS = 0o777;
@@ -55,15 +56,8 @@ function checkFile(file: IgnitionFile, path: string, contents: ContentsReader, r
     ...(file.append ?? []).map((resource, index) => [`${path}.append[${index}]`, resource] as const),
   ];
   for (const [place, resource] of resources) {
-    const { compression = '', verification } = resource;
-    if (compression !== '' && compression !== 'gzip') {
-      report.problem(`${place}.compression`, 'is not a known compression', '"gzip", or none');
-    }
-    const why = verification?.hash === undefined ? undefined : whyNotHash(verification.hash);
-    if (why !== undefined) {
-      report.problem(`${place}.verification.hash`, why, 'sha256-<64 digits> or sha512-<128 digits>');
-    }
-    if (verification?.hash !== undefined && resource.source === undefined) {
+    checkEncoding(resource, place, report);
+    if (resource.verification?.hash !== undefined && resource.source === undefined) {
       report.problem(`${place}.source`, 'is missing', 'a source, because there is a verification hash');
     }
     if ((resource.httpHeaders ?? []).length > 0) {

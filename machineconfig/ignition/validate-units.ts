@@ -79,43 +79,29 @@ function checkDropin(dropin: Dropin, path: string, report: Report): void {
 /** Longest line go-systemd lets pass, in bytes. */
 const LINE_MAX = 2048;
 
-/** A setting of a unit file: `WantedBy=multi-user.target` in the section Install. */
-export interface UnitSetting {
-  readonly section: string;
-  readonly name: string;
-  /** With its continuation lines joined by a space, as systemd joins them. */
-  readonly value: string;
-}
-
 export interface UnitSyntax {
   /** Section names in order of appearance. */
   readonly sections: readonly string[];
-  readonly settings: readonly UnitSetting[];
   /** What is wrong with the first line that is; what comes after it has not been read. */
   readonly problem?: string;
 }
 
-/** @returns what a unit's or drop-in's contents say, and what is wrong with them if anything is. */
+/** @returns which sections a unit or drop-in has, and what is wrong with its contents if anything is. */
 export function parseUnitSyntax(contents: string): UnitSyntax {
   const parser = new UnitParser();
   for (const [index, line] of contents.split('\n').entries()) {
     const problem = parser.line(line.endsWith('\r') ? line.slice(0, -1) : line);
     if (problem !== undefined) {
-      return { ...parser.result(), problem: `line ${index + 1} ${problem}` };
+      return { sections: parser.sections, problem: `line ${index + 1} ${problem}` };
     }
   }
-  return parser.result();
+  return { sections: parser.sections };
 }
 
 class UnitParser {
-  readonly #sections: string[] = [];
-  readonly #settings: { section: string; name: string; value: string }[] = [];
+  readonly sections: string[] = [];
   /** What the line before, ending in a backslash, goes on with. */
   #continued: 'setting' | 'comment' | undefined;
-
-  result(): UnitSyntax {
-    return { sections: this.#sections, settings: this.#settings };
-  }
 
   /** @returns in words what is wrong with the line, or undefined. */
   line(line: string): string | undefined {
@@ -130,7 +116,7 @@ class UnitParser {
       this.#continued = line.trimEnd().endsWith('\\') ? 'comment' : undefined;
     } else if (start.startsWith('[')) {
       return this.#section(start);
-    } else if (start !== '' && this.#sections.length > 0) {
+    } else if (start !== '' && this.sections.length > 0) {
       return this.#setting(line);
     }
     // go-systemd skips whatever stands before the first section.
@@ -145,27 +131,19 @@ class UnitParser {
     if (line.slice(end + 1).trim() !== '') {
       return 'has something after the section name';
     }
-    this.#sections.push(line.slice(1, end));
+    this.sections.push(line.slice(1, end));
     return undefined;
   }
 
   #setting(line: string): string | undefined {
-    const equals = line.indexOf('=');
-    if (equals < 0) {
+    if (!line.includes('=')) {
       return 'is neither a section, a comment nor Name=value';
     }
-    const section = this.#sections.at(-1) ?? '';
-    this.#settings.push({ section, name: line.slice(0, equals).trim(), value: '' });
-    this.#continueSetting(line.slice(equals + 1));
+    this.#continueSetting(line);
     return undefined;
   }
 
-  #continueSetting(text: string): void {
-    const goesOn = text.endsWith('\\');
-    this.#continued = goesOn ? 'setting' : undefined;
-    const setting = this.#settings.at(-1);
-    if (setting !== undefined) {
-      setting.value = `${setting.value} ${goesOn ? text.slice(0, -1) : text}`.trim();
-    }
+  #continueSetting(line: string): void {
+    this.#continued = line.endsWith('\\') ? 'setting' : undefined;
   }
 }
