@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MirrorKind } from '../api/disruption-policy.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
+import type { MirrorOrigin } from '../machineconfig/registries/mirror-rules.ts';
 import {
   formatRuleOrigin,
-  type RuleOrigin,
   readOrigins,
   SEARCH_REGISTRIES,
 } from '../machineconfig/registries/registries-conf.ts';
@@ -91,7 +91,7 @@ export function mirrorRuleChanges(from: string | undefined, to: string | undefin
   });
 }
 
-function rulesByKey(text = ''): ReadonlyMap<string, RuleOrigin> {
+function rulesByKey(text = ''): ReadonlyMap<string, MirrorOrigin> {
   return new Map(readOrigins(text).map((rule) => [`${rule.kind} ${rule.source}`, rule]));
 }
 

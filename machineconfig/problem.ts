@@ -35,3 +35,8 @@ export interface ConfigProblems {
   /** Paths that start with `$` are relative to the Ignition config, others to the MachineConfig's spec. */
   readonly problems: readonly Problem[];
 }
+
+/** What comes of objects or files that people write: a value, or every problem with them. */
+export type Validated<T> =
+  | ({ readonly ok: true } & Readonly<T>)
+  | { readonly ok: false; readonly problems: readonly Problem[] };

@@ -4,16 +4,17 @@ import { type KubeletConfig, KubeletConfigs } from '../api/kubelet-config.ts';
 import type { Node } from '../api/kubernetes.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { annotations, labels } from '../api/names.ts';
+import { labels } from '../api/names.ts';
+import type { OwnerReference } from '../api/object.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
-import { IGNITION_VERSION } from './ignition/parse.ts';
+import { generatedConfig } from './generated-config.ts';
 import { poolOfNode, selectedConfigs, selectsPool } from './pools.ts';
 import { formatProblem, type Problem } from './problem.ts';
 import { kubeletDropIn, kubeletDropIns, kubeletFiles } from './services/kubelet-files.ts';
 import { nameSuffixes } from './services/name-suffixes.ts';
 import { runtimeFiles, runtimeProblems } from './services/runtime-files.ts';
 import { type PoolRuntime, type RuntimeEvidence, runtimeOf } from './services/runtime-flavour.ts';
-import type { ServiceFile, ServiceFiles } from './services/service-file.ts';
+import type { ServiceFiles } from './services/service-file.ts';
 
 /** The kinds that become MachineConfigs of the kubelet or the container runtime. */
 export type ServiceConfig = KubeletConfig | ContainerRuntimeConfig;
@@ -220,7 +221,7 @@ function finish(draft: Draft, controllerVersion: string): ServiceVerdict {
     generated: named.flatMap(({ pool, name, drafted }) =>
       isOut(pool) || drafted === undefined || drafted.files.length === 0
         ? []
-        : [machineConfigOf(object, { pool, name, files: drafted.files, controllerVersion })],
+        : [generatedConfig({ name, pool, files: drafted.files, controllerVersion, owner: ownerOf(object) })],
     ),
     kept: named.flatMap(({ pool, name }) => (isOut(pool) ? [name] : [])),
   };
@@ -258,40 +259,10 @@ function setsStaticPods(object: ServiceConfig): boolean {
   return 'kubeletConfig' in object.spec && 'staticPodPath' in (object.spec.kubeletConfig ?? {});
 }
 
-interface Generated {
-  readonly pool: string;
-  readonly name: string;
-  readonly files: readonly ServiceFile[];
-  readonly controllerVersion: string;
-}
-
-function machineConfigOf(
-  object: ServiceConfig,
-  { pool, name, files, controllerVersion }: Generated,
-): MachineConfig {
-  const { apiVersion, kind, metadata } = object;
-  const owner = { apiVersion, kind, name: metadata.name, controller: true, blockOwnerDeletion: true };
-  return {
-    apiVersion: `${MCO_GROUP}/v1`,
-    kind: 'MachineConfig',
-    metadata: {
-      name,
-      labels: { [labels.role]: pool },
-      annotations: { [annotations.generatedByController]: controllerVersion },
-      ...(metadata.uid !== undefined && { ownerReferences: [{ ...owner, uid: metadata.uid }] }),
-    },
-    spec: {
-      config: {
-        ignition: { version: IGNITION_VERSION },
-        storage: { files: files.map(({ path, text }) => fileOf(path, text)) },
-      },
-    },
-  };
-}
-
-function fileOf(path: string, text: string) {
-  const source = `data:text/plain;charset=utf-8;base64,${Buffer.from(text).toString('base64')}`;
-  return { path, mode: 0o644, overwrite: true, contents: { source } };
+function ownerOf({ apiVersion, kind, metadata: { name, uid } }: ServiceConfig): OwnerReference | undefined {
+  return uid === undefined
+    ? undefined
+    : { apiVersion, kind, name, controller: true, blockOwnerDeletion: true, uid };
 }
 
 /** @returns the object that a MachineConfig was generated from, if it is one of these kinds. */

@@ -1,36 +1,10 @@
 import { createPublicKey, X509Certificate } from 'node:crypto';
 import type { ClusterImagePolicy, ImagePolicy, ImagePolicySpec } from '../../api/image-policies.ts';
 import { by } from '../../api/order.ts';
-import type { Problem } from '../problem.ts';
-import { isScopeWithin } from './policy-scopes.ts';
+import type { Problem, Validated } from '../problem.ts';
+import type { ScopePolicies, SigstoreRequirement } from './policy-json.ts';
 import type { RegistrySources } from './registry-sources.ts';
-
-/** A requirement of a policy.json (containers-policy.json(5), sigstoreSigned), in its order of fields. */
-export interface SigstoreRequirement {
-  readonly type: 'sigstoreSigned';
-  readonly keyData?: string;
-  readonly fulcio?: {
-    readonly caData: string;
-    readonly oidcIssuer: string;
-    readonly subjectEmail: string;
-  };
-  readonly rekorPublicKeyData?: string;
-  readonly pki?: {
-    readonly caRootsData: string;
-    readonly caIntermediatesData?: string;
-    readonly subjectEmail?: string;
-    readonly subjectHostname?: string;
-  };
-  readonly signedIdentity: SignedIdentity;
-}
-
-type SignedIdentity =
-  | { readonly type: 'matchRepoDigestOrExact' | 'matchRepository' }
-  | { readonly type: 'exactRepository'; readonly dockerRepository: string }
-  | { readonly type: 'remapIdentity'; readonly prefix: string; readonly signedPrefix: string };
-
-/** Requirements by scope. */
-export type ScopePolicies = ReadonlyMap<string, readonly SigstoreRequirement[]>;
+import { isScopeWithin } from './scopes.ts';
 
 /** What images have to be signed by. */
 export interface SignaturePolicies {
@@ -45,26 +19,19 @@ export interface ImagePolicyObjects {
   readonly namespacePolicies: readonly ImagePolicy[];
 }
 
-export type ReadImagePolicies =
-  | {
-      readonly ok: true;
-      readonly policies: SignaturePolicies;
-      /** Scopes of namespaces that don't count, and what would end the pulls of a namespace or of older hosts. */
-      readonly warnings: readonly Problem[];
-    }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
-
 /**
  * Reads the signature policies of a cluster (MCO, container-runtime-config controller). What is wrong with a
  * ClusterImagePolicy stops the rendering. Anyone who may write a namespace's ImagePolicies can stop nothing, and let
  * nothing in: what doesn't count is left out, and what can't be read ends pulls of this namespace alone.
  *
  * @param sources scopes of signed images lie within the allowed registries, and outside of the blocked ones.
+ * @returns the policies, with warnings of scopes of namespaces that don't count, and of what would end the pulls of a
+ *   namespace or of older hosts.
  */
 export function readImagePolicies(
   { clusterPolicies, namespacePolicies }: ImagePolicyObjects,
   sources: Sources,
-): ReadImagePolicies {
+): Validated<{ policies: SignaturePolicies; warnings: readonly Problem[] }> {
   const { cluster, problems, warnings: ofCluster } = readCluster(clusterPolicies, sources);
   if (problems.length > 0) return { ok: false, problems };
   const { namespaces, warnings } = readNamespaces(namespacePolicies, cluster, sources);
@@ -224,7 +191,9 @@ function requirementOf({ policy }: ImagePolicySpec): SigstoreRequirement | undef
   }
 }
 
-function identityOf(given: ImagePolicySpec['policy']['signedIdentity']): SignedIdentity | undefined {
+function identityOf(
+  given: ImagePolicySpec['policy']['signedIdentity'],
+): SigstoreRequirement['signedIdentity'] | undefined {
   switch (given?.matchPolicy) {
     case undefined:
     case 'MatchRepoDigestOrExact':

@@ -1,29 +1,16 @@
-import { MCO_GROUP } from '../../api/described-labels.ts';
 import type { ImageConfig } from '../../api/image-sources.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { annotations, labels } from '../../api/names.ts';
 import { readRegistriesConf } from '../../oci/registries-conf.ts';
-import { IGNITION_VERSION } from '../ignition/parse.ts';
-import type { Problem } from '../problem.ts';
+import { type GeneratedFile, generatedConfig } from '../generated-config.ts';
+import type { Problem, Validated } from '../problem.ts';
 import { type ImagePolicyObjects, readImagePolicies } from './image-policies.ts';
 import { type MirrorObjects, mergeMirrorObjects } from './mirror-rules.ts';
 import { type LayeredImages, layeredRepositories, unmeetable } from './own-images.ts';
-import { formatPolicyJson } from './policy-json.ts';
-import { readPolicyJson } from './read-policy-json.ts';
+import { formatPolicyJson, readPolicyJson } from './policy-json.ts';
 import { formatRegistriesConf, formatSearchRegistries } from './registries-conf.ts';
 import { registryEntries } from './registry-entries.ts';
 import { readRegistrySources } from './registry-sources.ts';
 import { formatSignaturePlaces } from './signature-places.ts';
-
-export type RegistriesMachineConfig =
-  /** Absent when the cluster has no settings for registries; there must be no such MachineConfig then. */
-  | {
-      readonly ok: true;
-      readonly machineConfig?: MachineConfig;
-      /** What is valid in these objects and has no effect, or ends pulls of some pods alone. */
-      readonly warnings: readonly Problem[];
-    }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /** The objects of a cluster about registries. */
 export interface RegistryObjects extends MirrorObjects, Partial<ImagePolicyObjects> {
@@ -39,49 +26,30 @@ export interface RegistryObjects extends MirrorObjects, Partial<ImagePolicyObjec
  *
  * @param pool name of the pool, which becomes the role that the config is for.
  * @param input every object of the cluster about registries, and the version that is written as the controller's.
- * @returns the MachineConfig, or every conflict between the objects.
+ * @returns the MachineConfig, or every conflict between the objects. It is absent where the cluster has no settings for
+ *   registries: there must be no such MachineConfig then. `warnings`: what is valid in these objects and has no effect,
+ *   or ends pulls of some pods alone.
  */
 export function registriesMachineConfig(
   pool: string,
   input: RegistryObjects & { readonly controllerVersion: string },
-): RegistriesMachineConfig {
-  const files = registryFiles(pool, input);
-  if (!files.ok) return files;
-  const { warnings } = files;
-  if (files.texts.length === 0) return { ok: true, warnings };
-  return {
-    ok: true,
-    warnings,
-    machineConfig: {
-      apiVersion: `${MCO_GROUP}/v1`,
-      kind: 'MachineConfig',
-      metadata: {
-        name: `99-${pool}-generated-registries`,
-        labels: { [labels.role]: pool },
-        annotations: { [annotations.generatedByController]: input.controllerVersion },
-      },
-      spec: {
-        config: {
-          ignition: { version: IGNITION_VERSION },
-          storage: { files: files.texts.map(([path, text]) => fileOf(path, text)) },
-        },
-      },
-    },
-  };
+): Validated<{ machineConfig?: MachineConfig; warnings: readonly Problem[] }> {
+  const written = registryFiles(pool, input);
+  if (!written.ok) return written;
+  const { files, warnings } = written;
+  if (files.length === 0) return { ok: true, warnings };
+  const name = `99-${pool}-generated-registries`;
+  const { controllerVersion } = input;
+  return { ok: true, warnings, machineConfig: generatedConfig({ name, pool, files, controllerVersion }) };
 }
-
-type RegistryFiles =
-  | {
-      readonly ok: true;
-      readonly texts: readonly (readonly [path: string, text: string])[];
-      readonly warnings: readonly Problem[];
-    }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
 
 const NO_IMAGES: LayeredImages = { byPool: new Map(), keys: undefined };
 
 /** Only files for which the cluster has settings: otherwise the distribution's files remain. */
-function registryFiles(pool: string, input: RegistryObjects): RegistryFiles {
+function registryFiles(
+  pool: string,
+  input: RegistryObjects,
+): Validated<{ files: readonly GeneratedFile[]; warnings: readonly Problem[] }> {
   const merged = mergeMirrorObjects(input);
   const read = readRegistrySources(input.image);
   if (!merged.ok || !read.ok) {
@@ -117,18 +85,18 @@ function registryFiles(pool: string, input: RegistryObjects): RegistryFiles {
     ),
     ['/etc/containers/registries.conf.d/01-image-searchRegistries.conf', search],
   ] as const;
-  const written = texts.flatMap(([path, text]) => (text === undefined ? [] : [[path, text] as const]));
-  const refused = written.flatMap(([path, text]) => refusals(path, text));
+  const files = texts.flatMap(([path, text]) => (text === undefined ? [] : [{ path, text }]));
+  const refused = files.flatMap(refusals);
   return refused.length > 0
     ? { ok: false, problems: refused }
-    : { ok: true, texts: written, warnings: signed.warnings };
+    : { ok: true, files, warnings: signed.warnings };
 }
 
 /**
  * Reads a file back as the container runtime will. One entry that the runtime refuses would end every pull on every
  * node, so such a file is never rolled out, whatever the objects were validated for.
  */
-function refusals(path: string, text: string): Problem[] {
+function refusals({ path, text }: GeneratedFile): Problem[] {
   if (path.endsWith('.yaml')) return [];
   const read = path.endsWith('.json') ? readPolicyJson(text) : readRegistriesConf(text);
   if (read.ok) return [];
@@ -139,9 +107,4 @@ function refusals(path: string, text: string): Problem[] {
       expected: 'objects whose registries and mirrors can be written to it',
     },
   ];
-}
-
-function fileOf(path: string, text: string) {
-  const source = `data:text/plain;charset=utf-8;base64,${Buffer.from(text).toString('base64')}`;
-  return { path, mode: 0o644, overwrite: true, contents: { source } };
 }

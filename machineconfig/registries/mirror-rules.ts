@@ -5,8 +5,7 @@ import type {
   ImageTagMirrorSet,
 } from '../../api/image-sources.ts';
 import { imageNames, isHostPart } from '../../oci/image-names.ts';
-import { isWildcard } from '../../oci/registries-conf.ts';
-import type { Problem } from '../problem.ts';
+import type { Problem, Validated } from '../problem.ts';
 
 export interface MirrorObjects {
   readonly icsp: readonly ImageContentSourcePolicy[];
@@ -26,15 +25,15 @@ export interface SourceRule {
   readonly origins: readonly MirrorOrigin[];
 }
 
+/** One mirror rule by the kind of object that it comes from. */
 export interface MirrorOrigin {
   readonly kind: MirrorKind;
+  readonly source: string;
+  /** In the order in which they are tried. */
   readonly mirrors: readonly string[];
+  /** The source itself is never contacted. */
   readonly never: boolean;
 }
-
-export type SourceRules =
-  | { readonly ok: true; readonly rules: readonly SourceRule[] }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
 
 interface Given {
   readonly source: string;
@@ -51,7 +50,11 @@ interface Given {
  * @returns the rules by source in code-unit order, or the conflicts: a source that one object falls back to and another
  *   never contacts, and sources or mirrors that are no registry, repository or `*.domain`.
  */
-export function mergeMirrorObjects({ icsp, idms, itms }: MirrorObjects): SourceRules {
+export function mergeMirrorObjects({
+  icsp,
+  idms,
+  itms,
+}: MirrorObjects): Validated<{ rules: readonly SourceRule[] }> {
   const legacy = icsp.flatMap(({ metadata, spec }) =>
     given(`ImageContentSourcePolicy ${metadata.name}`, spec.repositoryDigestMirrors ?? []),
   );
@@ -104,7 +107,7 @@ function hasMirror({ source, mirrors }: Given): boolean {
 function originOf(kind: MirrorKind, source: string, rules: readonly Given[]): MirrorOrigin[] {
   const own = rules.filter((rule) => rule.source === source && hasMirror(rule));
   if (own.length === 0) return [];
-  return [{ kind, mirrors: mergeMirrors(source, own), never: own.some(({ never }) => never) }];
+  return [{ kind, source, mirrors: mergeMirrors(source, own), never: own.some(({ never }) => never) }];
 }
 
 /**
@@ -206,12 +209,4 @@ export function mergeLists(lists: readonly (readonly string[])[]): string[] {
     merged.push(next);
   }
   return merged;
-}
-
-/** @returns whether everything of one scope is in another (openshift/runtime-utils, ScopeIsNestedInsideScope). */
-export function isNested(inner: string, outer: string): boolean {
-  if (inner === outer || inner.startsWith(`${outer}/`)) return true;
-  if (!isWildcard(outer)) return false;
-  const [host = ''] = inner.split(/[:/]/);
-  return host.endsWith(outer.slice(1));
 }

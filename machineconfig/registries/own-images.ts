@@ -1,7 +1,7 @@
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import type { Problem } from '../problem.ts';
-import type { ScopePolicies, SigstoreRequirement } from './image-policies.ts';
-import { isScopeWithin, withoutReference } from './policy-scopes.ts';
+import type { ScopePolicies, SigstoreRequirement } from './policy-json.ts';
+import { isScopeWithin, withoutReference } from './scopes.ts';
 
 /** The layered images of a cluster, which its builder pushes and signs. */
 export interface LayeredImages {

@@ -1,7 +1,7 @@
 import { MirrorKind } from '../../api/disruption-policy.ts';
-import { isWildcard } from '../../oci/registries-conf.ts';
-import type { SourceRule } from './mirror-rules.ts';
-import type { MirrorEntry, RegistryEntry } from './registry-entries.ts';
+import { type ConfMirror, isWildcard } from '../../oci/registries-conf.ts';
+import type { MirrorOrigin, SourceRule } from './mirror-rules.ts';
+import type { RegistryEntry } from './registry-entries.ts';
 
 /** Where images without a registry in their name are looked for in every file that Shale writes (MCO's template). */
 export const SEARCH_REGISTRIES: readonly string[] = ['registry.access.redhat.com', 'docker.io'];
@@ -31,9 +31,7 @@ export function formatSearchRegistries(registries: readonly string[]): string {
  * of the rule requires (spec.nodeDisruptionPolicy.imageMirrors): the format itself has no field for it.
  */
 function origins(rules: readonly SourceRule[]): string {
-  const lines = rules.flatMap(({ source, origins }) =>
-    origins.map(({ kind, mirrors, never }) => formatRuleOrigin({ kind, source, mirrors, never })),
-  );
+  const lines = rules.flatMap(({ origins }) => origins.map(formatRuleOrigin));
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
 }
 
@@ -51,13 +49,13 @@ function registry({ scope, blocked, insecure, mirrors }: RegistryEntry): string 
   return `${lines.join('\n')}\n`;
 }
 
-function mirrorLines({ location, pull, insecure }: MirrorEntry): string[] {
+function mirrorLines({ location, pull, insecure }: ConfMirror): string[] {
   return [
     '',
     '  [[registry.mirror]]',
     `    location = ${quote(location)}`,
     ...(insecure ? ['    insecure = true'] : []),
-    ...(pull === undefined ? [] : [`    pull-from-mirror = "${pull}"`]),
+    ...(pull === 'all' ? [] : [`    pull-from-mirror = "${pull}"`]),
   ];
 }
 
@@ -66,26 +64,16 @@ function quote(text: string): string {
   return JSON.stringify(text);
 }
 
-/** One mirror rule by the kind of object that it comes from. */
-export interface RuleOrigin {
-  readonly kind: MirrorKind;
-  readonly source: string;
-  /** In the order in which they are tried. */
-  readonly mirrors: readonly string[];
-  /** The source itself is never contacted. */
-  readonly never: boolean;
-}
-
 const NEVER = ' (NeverContactSource)';
 
 /** @returns the rule as a comment of registries.conf: `# ImageDigestMirrorSet: a.example.org -> b.example.org/a`. */
-export function formatRuleOrigin({ kind, source, mirrors, never }: RuleOrigin): string {
+export function formatRuleOrigin({ kind, source, mirrors, never }: MirrorOrigin): string {
   return `# ${kind}: ${source} -> ${mirrors.join(', ')}${never ? NEVER : ''}`;
 }
 
 /** @returns the rules in the comments of a registries.conf; empty for a file that Shale did not write. */
-export function readOrigins(registriesConf: string): RuleOrigin[] {
-  return registriesConf.split('\n').flatMap((line): RuleOrigin[] => {
+export function readOrigins(registriesConf: string): MirrorOrigin[] {
+  return registriesConf.split('\n').flatMap((line): MirrorOrigin[] => {
     const [, name, source, rest] = /^# (\w+): (\S+) -> (.*)$/.exec(line) ?? [];
     const kind = MirrorKind.safeParse(name);
     if (!kind.success || source === undefined || rest === undefined) return [];

@@ -1,35 +1,12 @@
 import { by } from '../../api/order.ts';
-import { isWildcard } from '../../oci/registries-conf.ts';
-import type { Problem } from '../problem.ts';
-import { isNested, type SourceRule } from './mirror-rules.ts';
+import { type ConfMirror, type ConfRegistry, isWildcard, type PullFrom } from '../../oci/registries-conf.ts';
+import type { Problem, Validated } from '../problem.ts';
+import type { SourceRule } from './mirror-rules.ts';
+import type { RegistrySources } from './registry-sources.ts';
+import { isNested } from './scopes.ts';
 
-export type Pull = 'digest-only' | 'tag-only';
-
-export interface MirrorEntry {
-  readonly location: string;
-  /** Absent: for references of both kinds. */
-  readonly pull?: Pull;
-  readonly insecure: boolean;
-}
-
-/** One `[[registry]]` of registries.conf. */
-export interface RegistryEntry {
-  readonly scope: string;
-  readonly blocked: boolean;
-  readonly insecure: boolean;
-  /** In the order in which they are tried; the scope itself comes last. */
-  readonly mirrors: readonly MirrorEntry[];
-}
-
-/** Scopes of the cluster's Image object. */
-export interface ScopeLists {
-  readonly insecure: readonly string[];
-  readonly blocked: readonly string[];
-}
-
-export type RegistryEntries =
-  | { readonly ok: true; readonly entries: readonly RegistryEntry[] }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
+/** One `[[registry]]` of registries.conf that Shale writes: its mirrors first, and the scope itself last. */
+export type RegistryEntry = Omit<ConfRegistry, 'prefix' | 'location'>;
 
 /**
  * Joins mirrors with insecure and blocked scopes. The format takes the most precise match alone, so a scope inside of
@@ -40,8 +17,8 @@ export type RegistryEntries =
  */
 export function registryEntries(
   rules: readonly SourceRule[],
-  { insecure, blocked }: ScopeLists,
-): RegistryEntries {
+  { insecure, blocked }: Pick<RegistrySources, 'insecure' | 'blocked'>,
+): Validated<{ entries: readonly RegistryEntry[] }> {
   const scopes = [...new Set([...rules.map(({ source }) => source), ...insecure, ...blocked])].sort();
   const within = (scope: string, outer: readonly string[]) => outer.some((each) => isNested(scope, each));
   const own = new Map(rules.map((rule) => [rule.source, mirrorsOf(rule)]));
@@ -55,17 +32,13 @@ export function registryEntries(
       scope,
       blocked: rule?.blocked === true || within(scope, blocked),
       insecure: within(scope, insecure),
-      mirrors: mirrors.map(({ location, ...mirror }) => ({
-        ...mirror,
-        location,
-        insecure: within(location, insecure),
-      })),
+      mirrors: mirrors.map((mirror) => ({ ...mirror, insecure: within(mirror.location, insecure) })),
     };
   });
   return problems.length === 0 ? { ok: true, entries } : { ok: false, problems };
 }
 
-type Mirror = Omit<MirrorEntry, 'insecure'>;
+type Mirror = Omit<ConfMirror, 'insecure'>;
 
 /**
  * Digest mirrors come before tag mirrors, each for its own kind of reference. A mirror for both is written once, unless
@@ -75,12 +48,12 @@ function mirrorsOf({ digestMirrors, tagMirrors }: SourceRule): readonly Mirror[]
   const both = new Set(digestMirrors.filter((mirror) => tagMirrors.includes(mirror)));
   const tagsAlone = tagMirrors.filter((mirror) => !both.has(mirror));
   const isOneOrder = [...both, ...tagsAlone].every((mirror, index) => mirror === tagMirrors[index]);
-  const digestOnly = (location: string): Mirror => ({ location, pull: 'digest-only' });
-  const tagOnly = (location: string): Mirror => ({ location, pull: 'tag-only' });
-  if (!isOneOrder) return [...digestMirrors.map(digestOnly), ...tagMirrors.map(tagOnly)];
+  const mirrors = (locations: readonly string[], pullOf: (location: string) => PullFrom) =>
+    locations.map((location): Mirror => ({ location, pull: pullOf(location) }));
+  const isForBoth = (location: string) => isOneOrder && both.has(location);
   return [
-    ...digestMirrors.map((location) => (both.has(location) ? { location } : digestOnly(location))),
-    ...tagsAlone.map(tagOnly),
+    ...mirrors(digestMirrors, (location) => (isForBoth(location) ? 'all' : 'digest-only')),
+    ...mirrors(isOneOrder ? tagsAlone : tagMirrors, () => 'tag-only'),
   ];
 }
 

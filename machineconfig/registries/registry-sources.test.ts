@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { ImageConfig, ImageConfigSpec, ImageDigestMirrorSet } from '../../api/image-sources.ts';
 import { parseNodeConfig } from '../parse-node-config.ts';
 import { registriesMachineConfig } from './machine-config.ts';
-import { isNested } from './mirror-rules.ts';
+import { isNested } from './scopes.ts';
 
 type Sources = NonNullable<z.infer<typeof ImageConfigSpec>['registrySources']>;
 

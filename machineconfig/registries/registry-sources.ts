@@ -1,6 +1,6 @@
 import type { ImageConfig } from '../../api/image-sources.ts';
 import { imageNames } from '../../oci/image-names.ts';
-import type { Problem } from '../problem.ts';
+import type { Problem, Validated } from '../problem.ts';
 
 /** The validated registry sources of the cluster's Image object. */
 export interface RegistrySources {
@@ -11,16 +11,12 @@ export interface RegistrySources {
   readonly search?: readonly string[];
 }
 
-export type ReadRegistrySources =
-  | { readonly ok: true; readonly sources: RegistrySources }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
-
 /**
  * Reads `spec.registrySources` of the Image object (MCO, container-runtime-config controller).
  *
  * @returns the lists, or every problem: scopes that are none, and allowed registries beside blocked ones.
  */
-export function readRegistrySources(image: ImageConfig | undefined): ReadRegistrySources {
+export function readRegistrySources(image: ImageConfig | undefined): Validated<{ sources: RegistrySources }> {
   const { insecureRegistries, blockedRegistries, allowedRegistries, containerRuntimeSearchRegistries } =
     image?.spec.registrySources ?? {};
   const lists = { insecureRegistries, blockedRegistries, allowedRegistries };

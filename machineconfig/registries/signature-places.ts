@@ -1,8 +1,7 @@
 import { by } from '../../api/order.ts';
 import { isWildcard } from '../../oci/registries-conf.ts';
-import { isNested } from './mirror-rules.ts';
-import { withoutReference } from './policy-scopes.ts';
 import type { RegistryEntry } from './registry-entries.ts';
+import { isNested, withoutReference } from './scopes.ts';
 
 /**
  * Writes a file of registries.d (containers-registries.d(5)): where container tools look for signatures beside images.

@@ -1,9 +1,10 @@
 import type { KubeletConfigSpec } from '../../api/kubelet-config.ts';
 import { by } from '../../api/order.ts';
+import type { GeneratedFile } from '../generated-config.ts';
 import type { Problem } from '../problem.ts';
 import { isLiveField, type KubeletFields } from './kubelet-fields.ts';
 import { kubeletSettings, unknownKubeletFields, validateKubeletFields } from './kubelet-rules.ts';
-import { refused, type ServiceFile, type ServiceFiles } from './service-file.ts';
+import { refused, type ServiceFiles } from './service-file.ts';
 import { tlsFields } from './tls-profile.ts';
 
 /**
@@ -26,7 +27,7 @@ export const kubeletDropIns = {
  * another policy than the one that they kept it for (MCO removes both whenever the kubelet starts). After a reboot no
  * container is left that it could be true of; `!` is systemd-tmpfiles' mark for what may only be done then.
  */
-const MANAGER_STATE: ServiceFile = {
+const MANAGER_STATE: GeneratedFile = {
   path: '/etc/tmpfiles.d/98-kubelet-managers.conf',
   text: ['cpu_manager_state', 'memory_manager_state'].map((name) => `r! /var/lib/kubelet/${name}\n`).join(''),
 };
@@ -79,7 +80,7 @@ function withVerbosity(logging: unknown, verbosity: number): unknown {
 }
 
 /** @returns a drop-in; without fields it changes nothing, and takes the place of another of that name. */
-export function kubeletDropIn(which: keyof typeof kubeletDropIns, fields: KubeletFields): ServiceFile {
+export function kubeletDropIn(which: keyof typeof kubeletDropIns, fields: KubeletFields): GeneratedFile {
   const object = { apiVersion: 'kubelet.config.k8s.io/v1beta1', kind: 'KubeletConfiguration', ...fields };
   return { path: kubeletDropIns[which], text: `${JSON.stringify(sorted(object), undefined, 2)}\n` };
 }

@@ -1,8 +1,9 @@
 import type { ContainerRuntimeConfigSpec } from '../../api/container-runtime-config.ts';
+import type { GeneratedFile } from '../generated-config.ts';
 import { type Problem, quote } from '../problem.ts';
 import { parseQuantity } from './quantities.ts';
 import type { RuntimeFlavour } from './runtime-flavour.ts';
-import { refused, type ServiceFile, type ServiceFiles } from './service-file.ts';
+import { refused, type ServiceFiles } from './service-file.ts';
 
 type Settings = NonNullable<ContainerRuntimeConfigSpec['containerRuntimeConfig']>;
 
@@ -116,9 +117,9 @@ function unknownToContainerd(settings: Settings): Problem[] {
     );
 }
 
-function crioFiles({ logLevel = '', pidsLimit = 0, logSizeMax, defaultRuntime }: Settings): ServiceFile[] {
+function crioFiles({ logLevel = '', pidsLimit = 0, logSizeMax, defaultRuntime }: Settings): GeneratedFile[] {
   const bytes = logSizeMax === undefined ? 0n : (bytesOf(logSizeMax) ?? 0n);
-  const dropIn = (name: string, key: string, value: string | number | bigint): ServiceFile => ({
+  const dropIn = (name: string, key: string, value: string | number | bigint): GeneratedFile => ({
     path: name === 'log-level' ? CRIO_LOG_LEVEL : `/etc/crio/crio.conf.d/98-ctrcfg-${name}.conf`,
     text: `[crio.runtime]\n${key} = ${typeof value === 'string' ? JSON.stringify(value) : value}\n`,
   });
@@ -134,7 +135,7 @@ function crioFiles({ logLevel = '', pidsLimit = 0, logSizeMax, defaultRuntime }:
  * containerd takes the version of the last file that it imports for that of all of them. A file of version 2 leaves the
  * sections of a version 3 file as they are; the other way round, sections of a version 2 file would have no effect.
  */
-function containerdFiles({ logLevel = '' }: Settings): ServiceFile[] {
+function containerdFiles({ logLevel = '' }: Settings): GeneratedFile[] {
   if (logLevel === '') return [];
   return [
     {

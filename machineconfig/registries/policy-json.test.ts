@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readPolicyJson } from './read-policy-json.ts';
+import { readPolicyJson } from './policy-json.ts';
 
 const accept = [{ type: 'insecureAcceptAnything' }];
 const reject = [{ type: 'reject' }];

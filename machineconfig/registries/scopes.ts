@@ -1,4 +1,12 @@
-import { isNested } from './mirror-rules.ts';
+import { isWildcard } from '../../oci/registries-conf.ts';
+
+/** @returns whether everything of one scope is in another (openshift/runtime-utils, ScopeIsNestedInsideScope). */
+export function isNested(inner: string, outer: string): boolean {
+  if (inner === outer || inner.startsWith(`${outer}/`)) return true;
+  if (!isWildcard(outer)) return false;
+  const [host = ''] = inner.split(/[:/]/);
+  return host.endsWith(outer.slice(1));
+}
 
 /** @returns a scope of a signature policy without its tag and digest. */
 export function withoutReference(scope: string): string {
