@@ -17,10 +17,9 @@ function rendered(...configs: MachineConfig[]): MachineConfig {
 function refused(before: MachineConfig | undefined, after: MachineConfig | undefined) {
   const sources = after === undefined ? [base] : [base, after];
   const running = before === undefined ? rendered(base) : rendered(base, before);
-  return irreconcilable(running, rendered(...sources), sources).map(({ machineConfig, problems }) => [
-    machineConfig,
-    ...problems.map(({ path }) => path),
-  ]);
+  return irreconcilable({ running, target: rendered(...sources), sources }).map(
+    ({ machineConfig, problems }) => [machineConfig, ...problems.map(({ path }) => path)],
+  );
 }
 
 function change(sections: object, spec: Partial<MachineConfigSpec> = {}): MachineConfig {
@@ -90,10 +89,9 @@ describe('changes that a running node can not apply', () => {
 describe('what a node can not apply while it runs', () => {
   const onNode = (running: MachineConfig | undefined, asked: MachineConfig) => {
     const sources = [base, asked];
-    return irreconcilableOnNode(running, rendered(...sources), sources).map(({ machineConfig, problems }) => [
-      machineConfig,
-      ...problems.map(({ path }) => path),
-    ]);
+    return irreconcilableOnNode({ running, target: rendered(...sources), sources }).map(
+      ({ machineConfig, problems }) => [machineConfig, ...problems.map(({ path }) => path)],
+    );
   };
 
   it.each([
@@ -146,9 +144,10 @@ describe('changes that a running node can apply', () => {
 
   it('keys of the user that the nodes have in place of core', () => {
     const changed = change(user('debian', { sshAuthorizedKeys: ['k'] }));
-    const to = rendered(base, changed);
-    expect(irreconcilable(rendered(base), to, [base, changed], undefined, 'debian')).toEqual([]);
-    expect(irreconcilable(rendered(base), to, [base, changed])).toHaveLength(1);
+    const sources = [base, changed];
+    const update = { running: rendered(base), target: rendered(...sources), sources };
+    expect(irreconcilable(update, { nodeUser: 'debian' })).toEqual([]);
+    expect(irreconcilable(update)).toHaveLength(1);
   });
 
   it('removed links', () => {
@@ -173,9 +172,9 @@ describe('overrides of spec.irreconcilableValidationOverrides', () => {
     raid: [{ name: 'r', level: '1', devices: ['/dev/sda'] }],
     luks: [{ name: 'l', device: '/dev/sda' }],
   };
-  const [from, to] = [rendered(base), rendered(base, change({ storage }))];
+  const update = { running: rendered(base), target: rendered(base, change({ storage })), sources: [] };
   const left = (...overrides: StorageOverride[]) =>
-    irreconcilable(from, to, [], undefined, undefined, new Set(overrides)).flatMap(({ problems }) =>
+    irreconcilable(update, { overrides: new Set(overrides) }).flatMap(({ problems }) =>
       problems.map(({ path }) => path),
     );
 

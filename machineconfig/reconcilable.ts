@@ -20,22 +20,32 @@ export const DEFAULT_NODE_USER = 'core';
  * Changes between two rendered configs that a running node can't apply (MCO's IsRenderedConfigReconcilable): only
  * Ignition does, at a node's first boot. The operator refuses them before a node is affected.
  *
- * @param running the rendered config that the pool's nodes run
- * @param target the rendered config to update to
- * @param sources the MachineConfigs that `target` was rendered from, in any order
- * @param nodeUser the user of the nodes whose keys and password may change
- * @param overrides sections of storage that may differ: nodes that run keep what they have of them
+ * @param update `running`: what the pool's nodes run.
  * @returns problems by MachineConfig; '' where no MachineConfig has the field any more, so that it was removed
  */
 export function irreconcilable(
-  running: MachineConfig,
-  target: MachineConfig,
-  sources: readonly MachineConfig[],
-  limits: Limits = DEFAULT_LIMITS,
-  nodeUser = DEFAULT_NODE_USER,
-  overrides: StorageOverrides = new Set(),
+  update: ConfigUpdate & { readonly running: MachineConfig },
+  options: ReconcileOptions = {},
 ): ConfigProblems[] {
-  return compare(running, target, { sources, limits, nodeUser, overrides });
+  return compare(update, options);
+}
+
+/** An update from one rendered config to another. */
+export interface ConfigUpdate {
+  /** Undefined: none, so that Ignition has set up nothing of `target`. */
+  readonly running: MachineConfig | undefined;
+  readonly target: MachineConfig;
+  /** The MachineConfigs that `target` was rendered from, in any order, as far as they are known. */
+  readonly sources: readonly MachineConfig[];
+}
+
+/** How two configs are compared. */
+export interface ReconcileOptions {
+  readonly limits?: Limits | undefined;
+  /** The user whose keys and password may change; DEFAULT_NODE_USER unless given. */
+  readonly nodeUser?: string | undefined;
+  /** Sections of storage that may differ: nodes that run keep what they have of them. */
+  readonly overrides?: StorageOverrides | undefined;
 }
 
 /**
@@ -48,25 +58,14 @@ const WRITTEN: ReadonlySet<string> = new Set(['$.storage.directories', '$.storag
  * What of a rendered config one node can't apply while it runs, whatever its pool ran before (MCO's daemon compares the
  * same two configs, reconcilable in pkg/daemon/update.go).
  *
- * @param running the rendered config that the node runs, or was provisioned with by Ignition; undefined for a node
- *   without one, on which Ignition has set up nothing of `target`
- * @param target the rendered config to update to
- * @param sources the MachineConfigs that `target` was rendered from, in any order, as far as they are known
- * @param nodeUser the user of the node whose keys and password may change
- * @param overrides as for {@link irreconcilable}; they count for a node that runs a config
+ * @param update `running`: what the node runs, or was provisioned with by Ignition.
+ * @param options overrides count for a node that runs a config.
  * @returns problems by MachineConfig, as {@link irreconcilable} does
  */
-export function irreconcilableOnNode(
-  running: MachineConfig | undefined,
-  target: MachineConfig,
-  sources: readonly MachineConfig[],
-  limits: Limits = DEFAULT_LIMITS,
-  nodeUser = DEFAULT_NODE_USER,
-  overrides: StorageOverrides = new Set(),
-): ConfigProblems[] {
+export function irreconcilableOnNode(update: ConfigUpdate, options: ReconcileOptions = {}): ConfigProblems[] {
   // Of a node without a config it is not known that Ignition has set up anything at all.
-  const allowed: StorageOverrides = running === undefined ? new Set() : overrides;
-  return compare(running, target, { sources, limits, nodeUser, overrides: allowed }).filter(
+  const overrides = update.running === undefined ? undefined : options.overrides;
+  return compare(update, { ...options, overrides }).filter(
     ({ problems }) => !problems.every(({ path }) => WRITTEN.has(path)),
   );
 }
@@ -74,17 +73,9 @@ export function irreconcilableOnNode(
 /** spec.irreconcilableValidationOverrides.storage of the MachineConfiguration. */
 export type StorageOverrides = ReadonlySet<StorageOverride>;
 
-interface Comparison {
-  readonly sources: readonly MachineConfig[];
-  readonly limits: Limits;
-  readonly nodeUser: string;
-  readonly overrides: StorageOverrides;
-}
-
 function compare(
-  running: MachineConfig | undefined,
-  target: MachineConfig,
-  { sources, limits, nodeUser, overrides }: Comparison,
+  { running, target, sources }: ConfigUpdate,
+  { limits = DEFAULT_LIMITS, ...options }: ReconcileOptions,
 ): ConfigProblems[] {
   const from = running === undefined ? { config: {} } : ignitionOf(running, limits);
   const to = ignitionOf(target, limits);
@@ -92,7 +83,7 @@ function compare(
   if ('problems' in from || 'problems' in to) {
     return unreadable.map((problems) => ({ machineConfig: '', problems }));
   }
-  const changes = changesOf(from.config, to.config, { nodeUser, overrides });
+  const changes = changesOf(from.config, to.config, options);
   // Only who is to be blamed needs to be found in the sources.
   const parsed =
     changes.length === 0 ? [] : inMergeOrder(sources).map((source) => parseMachineConfig(source, limits));
@@ -100,7 +91,7 @@ function compare(
     machineConfig: sourcesOf(problem.path, to.config, parsed).at(-1) ?? '',
     problems: [problem],
   }));
-  return [...problems, ...fipsChange(running, target, sources)];
+  return [...problems, ...fipsChange({ running, target, sources })];
 }
 
 type Ignition = { readonly config: Partial<IgnitionConfig> } | { readonly problems: readonly Problem[] };
@@ -154,7 +145,7 @@ const UNCHANGED = 'the same as the nodes run; to change it, replace the nodes';
 function changesOf(
   from: Partial<IgnitionConfig>,
   to: Partial<IgnitionConfig>,
-  { nodeUser, overrides }: Pick<Comparison, 'nodeUser' | 'overrides'>,
+  { nodeUser = DEFAULT_NODE_USER, overrides = new Set() }: Omit<ReconcileOptions, 'limits'>,
 ): Problem[] {
   const fixed = FIXED.filter(({ unless }) => unless === undefined || !overrides.has(unless));
   const changed = fixed
@@ -222,11 +213,7 @@ function forbiddenFiles(to: Partial<IgnitionConfig>): Problem[] {
   );
 }
 
-function fipsChange(
-  running: MachineConfig | undefined,
-  target: MachineConfig,
-  sources: readonly MachineConfig[],
-): ConfigProblems[] {
+function fipsChange({ running, target, sources }: ConfigUpdate): ConfigProblems[] {
   const before = running?.spec.fips ?? false;
   if (before === (target.spec.fips ?? false)) return [];
   const setting = inMergeOrder(sources).findLast((source) => source.spec.fips === true);

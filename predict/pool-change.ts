@@ -1,12 +1,11 @@
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { storageOverrides } from '../disruption/settings.ts';
-import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { emptyNodeConfig, type NodeConfig } from '../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
 import { runningConfig } from '../machineconfig/pools.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
-import { irreconcilable, type StorageOverrides } from '../machineconfig/reconcilable.ts';
+import { irreconcilable, type ReconcileOptions } from '../machineconfig/reconcilable.ts';
 import { KEEP_ONE } from '../machineconfig/render.ts';
 import {
   type OfflineCluster,
@@ -158,18 +157,10 @@ function runningOf(
 function refusals(
   from: MachineConfig | undefined,
   to: OfflineRendering & { readonly ok: true },
-  {
-    limits,
-    nodeUser,
-    overrides,
-  }: {
-    readonly limits: Limits;
-    readonly nodeUser: string | undefined;
-    readonly overrides: StorageOverrides;
-  },
+  options: ReconcileOptions,
 ): string[] {
   if (from === undefined) return [];
-  return irreconcilable(from, to.rendered, to.configs, limits, nodeUser, overrides)
+  return irreconcilable({ running: from, target: to.rendered, sources: to.configs }, options)
     .flatMap(problemLines)
     .map((line) => `can't be applied to running nodes: ${line}`);
 }

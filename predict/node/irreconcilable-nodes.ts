@@ -126,7 +126,8 @@ export function reconcilability(
 ): WhyIrreconcilable {
   const compare = (from: MachineConfig | undefined, to: MachineConfig): string | undefined => {
     const target = to.metadata.name;
-    const problems = irreconcilableOnNode(from, to, sourcesOf(target), limits, nodeUser, overrides);
+    const update = { running: from, target: to, sources: sourcesOf(target) };
+    const problems = irreconcilableOnNode(update, { limits, nodeUser, overrides });
     return problems.length === 0 ? undefined : formatProblems(target, problems.map(formatConfigProblems));
   };
   return ({ running = '', provisioned = '', target }) => {

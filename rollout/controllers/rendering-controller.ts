@@ -127,7 +127,9 @@ export class RenderingController {
     const running = caches.machineConfigs.get(runningConfig(pool) ?? '');
     const overrides = storageOverrides(configuration?.spec);
     const refused =
-      running === undefined ? [] : irreconcilable(running, rendered, configs, limits, nodeUser, overrides);
+      running === undefined
+        ? []
+        : irreconcilable({ running, target: rendered, sources: configs }, { limits, nodeUser, overrides });
     if (refused.length > 0) {
       const problems = refused.map(
         (problem) => `can't be applied to running nodes: ${formatConfigProblems(problem)}`,
