@@ -4,7 +4,7 @@ import { bootIDOf } from '../../api/boot-id.ts';
 import type { RunOsCommand } from '../os/os-command.ts';
 import { bootedDeployment } from '../os/ostree/run-notes.ts';
 import type { Host } from './host.ts';
-import { untilBootSettled, userspaceBoot } from './userspace-boot.ts';
+import { untilBootSettled, userspaceBoot } from '../os/soft-reboot/userspace-boot.ts';
 import { unlockUsr } from './writable-mounts.ts';
 
 /** The request only; the shutdown goes on after it. */

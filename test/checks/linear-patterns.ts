@@ -30,7 +30,7 @@ const ROOMS = [
 const MADE_AT_RUN_TIME: Readonly<Record<string, string>> = {
   'builder/engine/secret-forms.ts':
     "the characters of a secret; a build's line has 64 KiB at most (build-log.ts)",
-  'daemon/host/userspace-boot.ts': "names of the file's own, for what systemctl prints",
+  'daemon/os/soft-reboot/userspace-boot.ts': "names of the file's own, for what systemctl prints",
 };
 
 interface Pattern {

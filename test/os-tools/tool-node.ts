@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { NodePorts } from '../../daemon/host/host.ts';
-import { NEXT_ROOT_NOTE } from '../../daemon/host/userspace-boot.ts';
+import { NEXT_ROOT_NOTE } from '../../daemon/os/soft-reboot/userspace-boot.ts';
 import type { OsBackend } from '../../daemon/os/backend.ts';
 import { bootc } from '../../daemon/os/bootc/bootc.ts';
 import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';

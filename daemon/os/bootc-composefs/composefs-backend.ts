@@ -29,7 +29,7 @@ import { bringIntoComposefs } from './bring-image.ts';
 import type { ComposefsDeployment } from './composefs-host.ts';
 import { forgetStaged, holdBack, markStaged, release } from './hold-back.ts';
 import { mergeNextEtc } from './merge-next-etc.ts';
-import { forgetNextRoot, prepareNextRoot } from './next-root.ts';
+import { forgetNextRoot, prepareNextRoot } from '../soft-reboot/bootc-composefs.ts';
 import { type Arranged, type HostToObserve, ObservedHost } from './observed-host.ts';
 import { setupRootObstacle } from './setup-root.ts';
 

@@ -34,7 +34,7 @@ import { argumentsToStage, kargsArchitecture, noteExtraArguments } from './kerne
 import { type Ostree, ostree, ostreeRollbackScript } from './ostree.ts';
 import { listRefs } from './refs.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
-import { canSoftReboot } from './soft-reboot.ts';
+import { canSoftReboot } from '../soft-reboot/ostree.ts';
 
 interface OstreeBackendOptions {
   /** The physical root, as the daemon sees it. */

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ignoreMissing } from '../files/tree-entry.ts';
-import type { RunOsCommand } from '../os/os-command.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
+import type { RunOsCommand } from '../os-command.ts';
 
 /** What systemd knows of the userspace that runs. */
 interface UserspaceBoot {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { hasPrepareSoftReboot, isSameKernelSide } from './soft-reboot.ts';
+import { hasPrepareSoftReboot, isSameKernelSide } from './ostree.ts';
 
 describe('isSameKernelSide', () => {
   const booted = { modules: 'a b', prepareRoot: 'c d', policy: 'e f' };

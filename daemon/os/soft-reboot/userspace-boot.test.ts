@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
-import { deadline } from '../../test/fixtures/patience.ts';
+import { deadline } from '../../../test/fixtures/patience.ts';
 import { NEXT_ROOT_NOTE, parseUserspaceBoot, untilBootSettled } from './userspace-boot.ts';
 
 const clocks = { now: 1_000_000, monotonicMs: 50_000 };

@@ -2,9 +2,9 @@ import path from 'node:path';
 import { present } from '../../../api/present.ts';
 import { isThere } from '../../files/tree-entry.ts';
 import type { OsTool } from '../os-tool.ts';
-import type { Ostree } from './ostree.ts';
-import { demandsComposefs } from './prepare-root.ts';
-import { runningRootImage } from './run-notes.ts';
+import type { Ostree } from '../ostree/ostree.ts';
+import { demandsComposefs } from '../ostree/prepare-root.ts';
+import { runningRootImage } from '../ostree/run-notes.ts';
 
 /** What has to be the same for the kernel to go on, as checksums of whole directories of a commit. */
 interface KernelSide {
