@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { machineConfigPoolSelector, type ServiceConfigStatus } from './kubelet-config.ts';
-import type { Kind, KubernetesObject } from './object.ts';
+import { clusterKind, type Kind, type KubernetesObject } from './object.ts';
 
 const quantity = z.union([z.int(), z.string()]).meta({ 'x-kubernetes-int-or-string': true }).exactOptional();
 
@@ -76,10 +76,7 @@ export interface ContainerRuntimeConfig extends KubernetesObject {
   readonly status?: ServiceConfigStatus;
 }
 
-export const ContainerRuntimeConfigs: Kind<ContainerRuntimeConfig> = {
-  group: 'machineconfiguration.openshift.io',
-  version: 'v1',
-  kind: 'ContainerRuntimeConfig',
-  plural: 'containerruntimeconfigs',
-  namespaced: false,
-};
+export const ContainerRuntimeConfigs: Kind<ContainerRuntimeConfig> = clusterKind(
+  'machineconfiguration.openshift.io/v1',
+  'ContainerRuntimeConfig',
+);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { imageNames } from '../oci/image-names.ts';
-import type { Kind, KubernetesObject } from './object.ts';
+import { clusterKind, type Kind, type KubernetesObject, namespacedKind } from './object.ts';
 
 /** PEM, in base64. */
 const pem = (what: string) =>
@@ -123,17 +123,8 @@ export interface ImagePolicy extends KubernetesObject {
   readonly spec: ImagePolicySpec;
 }
 
-export const ClusterImagePolicies: Kind<ClusterImagePolicy> = {
-  group: 'config.openshift.io',
-  version: 'v1',
-  kind: 'ClusterImagePolicy',
-  plural: 'clusterimagepolicies',
-  namespaced: false,
-};
-export const ImagePolicies: Kind<ImagePolicy> = {
-  group: 'config.openshift.io',
-  version: 'v1',
-  kind: 'ImagePolicy',
-  plural: 'imagepolicies',
-  namespaced: true,
-};
+export const ClusterImagePolicies: Kind<ClusterImagePolicy> = clusterKind(
+  'config.openshift.io/v1',
+  'ClusterImagePolicy',
+);
+export const ImagePolicies: Kind<ImagePolicy> = namespacedKind('config.openshift.io/v1', 'ImagePolicy');

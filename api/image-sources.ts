@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { imageNames } from '../oci/image-names.ts';
-import type { Kind, KubernetesObject } from './object.ts';
+import { clusterKind, type Kind, type KubernetesObject } from './object.ts';
 
 const A_SCOPE = 'host[:port][/repository], or *.domain';
 const registry = z.string().min(1).max(256).regex(imageNames.scope, { error: A_SCOPE });
@@ -51,27 +51,18 @@ export interface ImageContentSourcePolicy extends KubernetesObject {
   readonly spec: z.infer<typeof ImageContentSourcePolicySpec>;
 }
 
-export const ImageDigestMirrorSets: Kind<ImageDigestMirrorSet> = {
-  group: 'config.openshift.io',
-  version: 'v1',
-  kind: 'ImageDigestMirrorSet',
-  plural: 'imagedigestmirrorsets',
-  namespaced: false,
-};
-export const ImageTagMirrorSets: Kind<ImageTagMirrorSet> = {
-  group: 'config.openshift.io',
-  version: 'v1',
-  kind: 'ImageTagMirrorSet',
-  plural: 'imagetagmirrorsets',
-  namespaced: false,
-};
-export const ImageContentSourcePolicies: Kind<ImageContentSourcePolicy> = {
-  group: 'operator.openshift.io',
-  version: 'v1alpha1',
-  kind: 'ImageContentSourcePolicy',
-  plural: 'imagecontentsourcepolicies',
-  namespaced: false,
-};
+export const ImageDigestMirrorSets: Kind<ImageDigestMirrorSet> = clusterKind(
+  'config.openshift.io/v1',
+  'ImageDigestMirrorSet',
+);
+export const ImageTagMirrorSets: Kind<ImageTagMirrorSet> = clusterKind(
+  'config.openshift.io/v1',
+  'ImageTagMirrorSet',
+);
+export const ImageContentSourcePolicies: Kind<ImageContentSourcePolicy> = clusterKind(
+  'operator.openshift.io/v1alpha1',
+  'ImageContentSourcePolicy',
+);
 
 const registries = z.array(registry).max(1024).exactOptional();
 
@@ -110,13 +101,7 @@ export interface ImageConfig extends KubernetesObject {
   readonly spec: z.infer<typeof ImageConfigSpec>;
 }
 
-export const ImageConfigs: Kind<ImageConfig> = {
-  group: 'config.openshift.io',
-  version: 'v1',
-  kind: 'Image',
-  plural: 'images',
-  namespaced: false,
-};
+export const ImageConfigs: Kind<ImageConfig> = clusterKind('config.openshift.io/v1', 'Image');
 
 /** The only name of an Image object. */
 export const IMAGE_CONFIG = 'cluster';

@@ -1,5 +1,5 @@
 import type { LabelSelector } from './label-selector.ts';
-import type { Condition, Kind, KubernetesObject } from './object.ts';
+import { type Condition, clusterKind, type Kind, type KubernetesObject, namespacedKind } from './object.ts';
 
 /** The built-in kinds that Shale reads or writes, with only the fields that it uses. */
 
@@ -234,74 +234,34 @@ export interface CustomResourceDefinition extends KubernetesObject {
   readonly status?: { readonly conditions?: readonly Condition[] };
 }
 
-const core = (kind: string, plural: string, namespaced = true) => ({
-  group: '',
-  version: 'v1',
-  kind,
-  plural,
-  namespaced,
-});
-const binding = (kind: string, plural: string, namespaced: boolean): Kind<AccessBinding> => ({
-  group: 'rbac.authorization.k8s.io',
-  version: 'v1',
-  kind,
-  plural,
-  namespaced,
-});
+const RBAC = 'rbac.authorization.k8s.io/v1';
+const ADMISSION = 'admissionregistration.k8s.io/v1';
 
-const apps = (kind: string, plural: string) => ({
-  group: 'apps',
-  version: 'v1',
-  kind,
-  plural,
-  namespaced: true,
-});
-
-const admission = (kind: string, plural: string): Kind<KubernetesObject> => ({
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  kind,
-  plural,
-  namespaced: false,
-});
-
-export const ConfigMaps: Kind<ConfigMap> = core('ConfigMap', 'configmaps');
-export const Secrets: Kind<Secret> = core('Secret', 'secrets');
-export const Namespaces: Kind<Namespace> = core('Namespace', 'namespaces', false);
-export const ServiceAccounts: Kind<ServiceAccount> = core('ServiceAccount', 'serviceaccounts');
-export const RoleBindings = binding('RoleBinding', 'rolebindings', true);
-export const ClusterRoleBindings = binding('ClusterRoleBinding', 'clusterrolebindings', false);
-export const Nodes: Kind<Node> = core('Node', 'nodes', false);
-export const Pods: Kind<Pod> = core('Pod', 'pods');
-export const Events: Kind<KubernetesEvent> = core('Event', 'events');
-export const ValidatingAdmissionPolicies = admission(
+export const ConfigMaps: Kind<ConfigMap> = namespacedKind('v1', 'ConfigMap');
+export const Secrets: Kind<Secret> = namespacedKind('v1', 'Secret');
+export const Namespaces: Kind<Namespace> = clusterKind('v1', 'Namespace');
+export const ServiceAccounts: Kind<ServiceAccount> = namespacedKind('v1', 'ServiceAccount');
+export const RoleBindings: Kind<AccessBinding> = namespacedKind(RBAC, 'RoleBinding');
+export const ClusterRoleBindings: Kind<AccessBinding> = clusterKind(RBAC, 'ClusterRoleBinding');
+export const Nodes: Kind<Node> = clusterKind('v1', 'Node');
+export const Pods: Kind<Pod> = namespacedKind('v1', 'Pod');
+export const Events: Kind<KubernetesEvent> = namespacedKind('v1', 'Event');
+export const ValidatingAdmissionPolicies: Kind<KubernetesObject> = clusterKind(
+  ADMISSION,
   'ValidatingAdmissionPolicy',
-  'validatingadmissionpolicies',
 );
-export const ValidatingAdmissionPolicyBindings = admission(
+export const ValidatingAdmissionPolicyBindings: Kind<KubernetesObject> = clusterKind(
+  ADMISSION,
   'ValidatingAdmissionPolicyBinding',
-  'validatingadmissionpolicybindings',
 );
-export const Deployments: Kind<Deployment> = apps('Deployment', 'deployments');
-export const DaemonSets: Kind<DaemonSet> = apps('DaemonSet', 'daemonsets');
-export const PodDisruptionBudgets: Kind<PodDisruptionBudget> = {
-  group: 'policy',
-  version: 'v1',
-  kind: 'PodDisruptionBudget',
-  plural: 'poddisruptionbudgets',
-  namespaced: true,
-};
-export const Leases: Kind<Lease> = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  kind: 'Lease',
-  plural: 'leases',
-  namespaced: true,
-};
-export const CustomResourceDefinitions: Kind<CustomResourceDefinition> = {
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  kind: 'CustomResourceDefinition',
-  plural: 'customresourcedefinitions',
-  namespaced: false,
-};
+export const Deployments: Kind<Deployment> = namespacedKind('apps/v1', 'Deployment');
+export const DaemonSets: Kind<DaemonSet> = namespacedKind('apps/v1', 'DaemonSet');
+export const PodDisruptionBudgets: Kind<PodDisruptionBudget> = namespacedKind(
+  'policy/v1',
+  'PodDisruptionBudget',
+);
+export const Leases: Kind<Lease> = namespacedKind('coordination.k8s.io/v1', 'Lease');
+export const CustomResourceDefinitions: Kind<CustomResourceDefinition> = clusterKind(
+  'apiextensions.k8s.io/v1',
+  'CustomResourceDefinition',
+);

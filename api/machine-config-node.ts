@@ -4,6 +4,7 @@ import { DisruptionAction, DisruptionCause } from './disruption-action.ts';
 import { CertificateVersions } from './node-certificates.ts';
 import {
   Conditions,
+  clusterKind,
   type Kind,
   type KubernetesObject,
   LONGEST_MESSAGE,
@@ -404,13 +405,10 @@ export interface MachineConfigNode extends KubernetesObject {
   readonly status?: MachineConfigNodeStatus;
 }
 
-export const MachineConfigNodes: Kind<MachineConfigNode> = {
-  group: 'machineconfiguration.openshift.io',
-  version: 'v1',
-  kind: 'MachineConfigNode',
-  plural: 'machineconfignodes',
-  namespaced: false,
-};
+export const MachineConfigNodes: Kind<MachineConfigNode> = clusterKind(
+  'machineconfiguration.openshift.io/v1',
+  'MachineConfigNode',
+);
 
 /** MCO's rule. */
 export const machineConfigNodeRules = [

@@ -3,6 +3,7 @@ import { ReportedSteps } from './failing-step.ts';
 import { LabelSelector } from './label-selector.ts';
 import {
   Conditions,
+  clusterKind,
   type Kind,
   type KubernetesObject,
   LONGEST_MESSAGE,
@@ -233,13 +234,10 @@ export interface MachineConfigPool extends KubernetesObject {
   readonly status?: MachineConfigPoolStatus;
 }
 
-export const MachineConfigPools: Kind<MachineConfigPool> = {
-  group: 'machineconfiguration.openshift.io',
-  version: 'v1',
-  kind: 'MachineConfigPool',
-  plural: 'machineconfigpools',
-  namespaced: false,
-};
+export const MachineConfigPools: Kind<MachineConfigPool> = clusterKind(
+  'machineconfiguration.openshift.io/v1',
+  'MachineConfigPool',
+);
 
 /** Condition types of a pool: MCO's, and MCO's build conditions of a layered pool. */
 export type PoolConditionType =

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Kind, KubernetesObject, ObjectMeta } from './object.ts';
+import { clusterKind, type Kind, type KubernetesObject, type ObjectMeta } from './object.ts';
 
 /**
  * `spec.config` is an Ignition config and reaches the renderer unchanged. At admission the schema rejects only what is
@@ -71,10 +71,7 @@ export interface MachineConfig extends KubernetesObject {
   readonly spec: MachineConfigSpec;
 }
 
-export const MachineConfigs: Kind<MachineConfig> = {
-  group: 'machineconfiguration.openshift.io',
-  version: 'v1',
-  kind: 'MachineConfig',
-  plural: 'machineconfigs',
-  namespaced: false,
-};
+export const MachineConfigs: Kind<MachineConfig> = clusterKind(
+  'machineconfiguration.openshift.io/v1',
+  'MachineConfig',
+);

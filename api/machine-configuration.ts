@@ -6,7 +6,7 @@ import {
   PoolDisruptionPolicy,
 } from './disruption-policy.ts';
 import { ReportedSteps } from './failing-step.ts';
-import { Conditions, type Kind, type KubernetesObject, ObservedGeneration } from './object.ts';
+import { Conditions, clusterKind, type Kind, type KubernetesObject, ObservedGeneration } from './object.ts';
 
 const shaleFields = z.object({
   nodeDisruptionPolicies: z
@@ -118,10 +118,7 @@ export interface MachineConfiguration extends KubernetesObject {
   readonly status?: MachineConfigurationStatus | undefined;
 }
 
-export const MachineConfigurations: Kind<MachineConfiguration> = {
-  group: 'operator.openshift.io',
-  version: 'v1',
-  kind: 'MachineConfiguration',
-  plural: 'machineconfigurations',
-  namespaced: false,
-};
+export const MachineConfigurations: Kind<MachineConfiguration> = clusterKind(
+  'operator.openshift.io/v1',
+  'MachineConfiguration',
+);

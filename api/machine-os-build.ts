@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { annotations } from './names.ts';
-import { Conditions, type Kind, type KubernetesObject, NameReference } from './object.ts';
+import { Conditions, clusterKind, type Kind, type KubernetesObject, NameReference } from './object.ts';
 import {
   type DigestedPullspec,
   DigestedPullspecSchema,
@@ -152,13 +152,10 @@ export interface MachineOSBuild extends KubernetesObject {
   readonly status?: MachineOSBuildStatus;
 }
 
-export const MachineOSBuilds: Kind<MachineOSBuild> = {
-  group: 'machineconfiguration.openshift.io',
-  version: 'v1',
-  kind: 'MachineOSBuild',
-  plural: 'machineosbuilds',
-  namespaced: false,
-};
+export const MachineOSBuilds: Kind<MachineOSBuild> = clusterKind(
+  'machineconfiguration.openshift.io/v1',
+  'MachineOSBuild',
+);
 
 /** MCO's conditions of a build; a build is final once one of the last three is True. */
 export type BuildConditionType = 'Prepared' | 'Building' | 'Succeeded' | 'Failed' | 'Interrupted';

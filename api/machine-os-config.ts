@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { ReportedSteps } from './failing-step.ts';
-import { Conditions, type Kind, type KubernetesObject, NameReference, ObservedGeneration } from './object.ts';
+import {
+  Conditions,
+  clusterKind,
+  type Kind,
+  type KubernetesObject,
+  NameReference,
+  ObservedGeneration,
+} from './object.ts';
 import { DigestedPullspecSchema, repositoryOf, TaggedPullspecSchema } from './references.ts';
 
 export const MachineOSConfigSpec = z.object({
@@ -110,13 +117,10 @@ export interface MachineOSConfig extends KubernetesObject {
   readonly status?: z.infer<typeof MachineOSConfigStatus>;
 }
 
-export const MachineOSConfigs: Kind<MachineOSConfig> = {
-  group: 'machineconfiguration.openshift.io',
-  version: 'v1',
-  kind: 'MachineOSConfig',
-  plural: 'machineosconfigs',
-  namespaced: false,
-};
+export const MachineOSConfigs: Kind<MachineOSConfig> = clusterKind(
+  'machineconfiguration.openshift.io/v1',
+  'MachineOSConfig',
+);
 
 /** Shale's own conditions of a MachineOSConfig: MCO has none. */
 export type MachineOSConfigConditionType = 'BuildWaiting' | 'BootImagePublished' | 'StepsFailing';

@@ -58,6 +58,22 @@ export interface Kind<T extends KubernetesObject> {
   readonly _object?: T;
 }
 
+/** @returns a kind whose objects are in no namespace. */
+export function clusterKind<T extends KubernetesObject>(apiVersion: string, kind: string): Kind<T> {
+  return { ...resourceOf(apiVersion, kind), namespaced: false };
+}
+
+/** @returns a kind whose objects are in namespaces. */
+export function namespacedKind<T extends KubernetesObject>(apiVersion: string, kind: string): Kind<T> {
+  return { ...resourceOf(apiVersion, kind), namespaced: true };
+}
+
+/** The plural is the one that Kubernetes guesses, too (apimachinery, meta.UnsafeGuessKindToResource). */
+function resourceOf(apiVersion: string, kind: string) {
+  const [version = '', group = ''] = apiVersion.split('/').reverse();
+  return { group, version, kind, plural: `${kind.toLowerCase().replace(/y$/, 'ie')}s` };
+}
+
 /**
  * The apiVersion of a kind's objects.
  *

@@ -1,4 +1,4 @@
-import type { Kind, KubernetesObject } from './object.ts';
+import { clusterKind, type Kind, type KubernetesObject } from './object.ts';
 
 /**
  * Settings of a whole OpenShift cluster that concern nodes and that Shale doesn't have. It installs none of these
@@ -9,29 +9,15 @@ export interface OpenShiftSettings extends KubernetesObject {
 }
 
 /** The object `cluster` with settings of all nodes; not core's Node. */
-export const NodeSettings: Kind<OpenShiftSettings> = {
-  group: 'config.openshift.io',
-  version: 'v1',
-  kind: 'Node',
-  plural: 'nodes',
-  namespaced: false,
-};
+export const NodeSettings: Kind<OpenShiftSettings> = clusterKind('config.openshift.io/v1', 'Node');
 
 /** The kind of {@link CredentialProviderSettings}, in every version. */
 export const CREDENTIAL_PROVIDER_KIND = 'CRIOCredentialProviderConfig';
-
-const credentialProviders = (version: string): Kind<OpenShiftSettings> => ({
-  group: 'config.openshift.io',
-  version,
-  kind: CREDENTIAL_PROVIDER_KIND,
-  plural: 'criocredentialproviderconfigs',
-  namespaced: false,
-});
 
 /** The only name of these objects. */
 export const OPENSHIFT_SETTINGS = 'cluster';
 
 /** Versions of the object `cluster` that says for which images pods' own pull secrets count, the newest first. */
 export const CredentialProviderSettings: readonly Kind<OpenShiftSettings>[] = ['v1', 'v1alpha1'].map(
-  credentialProviders,
+  (version) => clusterKind(`config.openshift.io/${version}`, CREDENTIAL_PROVIDER_KIND),
 );

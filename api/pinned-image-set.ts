@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Kind, type KubernetesObject, LONGEST_MESSAGE, ObjectName } from './object.ts';
+import { clusterKind, type Kind, type KubernetesObject, LONGEST_MESSAGE, ObjectName } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
 
 export const PinnedImageSetSpec = z.object({
@@ -16,13 +16,10 @@ export interface PinnedImageSet extends KubernetesObject {
   readonly spec: z.infer<typeof PinnedImageSetSpec>;
 }
 
-export const PinnedImageSets: Kind<PinnedImageSet> = {
-  group: 'machineconfiguration.openshift.io',
-  version: 'v1',
-  kind: 'PinnedImageSet',
-  plural: 'pinnedimagesets',
-  namespaced: false,
-};
+export const PinnedImageSets: Kind<PinnedImageSet> = clusterKind(
+  'machineconfiguration.openshift.io/v1',
+  'PinnedImageSet',
+);
 
 export const PinnedImagesRequest = z.object({
   sets: z

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { BaseRecord } from './machine-os-build.ts';
-import { type Kind, type KubernetesObject, NameReference } from './object.ts';
+import { clusterKind, type Kind, type KubernetesObject, NameReference } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
 
 /**
@@ -55,10 +55,4 @@ export interface PoolRevision extends KubernetesObject {
   readonly spec: PoolRevisionSpec;
 }
 
-export const PoolRevisions: Kind<PoolRevision> = {
-  group: 'shale.dev',
-  version: 'v1',
-  kind: 'PoolRevision',
-  plural: 'poolrevisions',
-  namespaced: false,
-};
+export const PoolRevisions: Kind<PoolRevision> = clusterKind('shale.dev/v1', 'PoolRevision');

@@ -36,20 +36,24 @@ export async function updateStatus<T extends KubernetesObject & { readonly statu
   return writeWithRetry(object, write, () => client.get(kind, name, where));
 }
 
+interface AnnotationChange {
+  readonly name: string;
+  /** @returns the next value; called again with the present one after a conflict. */
+  readonly compute: (before: string | undefined) => string;
+}
+
 /**
  * Writes an annotation that several writers share, so that none reverts what another has just written: the object has
  * to be as it was when the value was computed.
  *
  * @param object as it was last seen.
- * @param compute the annotation's next value; called again with the present one after a conflict.
  * @throws ApiError when the object is gone or the conflicts don't end.
  */
 export async function updateAnnotation<T extends KubernetesObject>(
   client: ApiClient,
   kind: Kind<T>,
   object: T,
-  annotation: string,
-  compute: (before: string | undefined) => string,
+  { name: annotation, compute }: AnnotationChange,
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<void> {
   const { namespace, name } = object.metadata;

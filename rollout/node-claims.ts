@@ -1,5 +1,5 @@
 import type { Node } from '../api/kubernetes.ts';
-import type { Kind, KubernetesObject } from '../api/object.ts';
+import { clusterKind, type Kind, type KubernetesObject } from '../api/object.ts';
 import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
 import { isRecent } from '../cluster/is-recent.ts';
 
@@ -102,13 +102,10 @@ interface NodeMaintenance extends KubernetesObject {
   readonly spec: { readonly nodeName: string };
 }
 
-const NodeMaintenances: Kind<NodeMaintenance> = {
-  group: 'nodemaintenance.medik8s.io',
-  version: 'v1beta1',
-  kind: 'NodeMaintenance',
-  plural: 'nodemaintenances',
-  namespaced: false,
-};
+const NodeMaintenances: Kind<NodeMaintenance> = clusterKind(
+  'nodemaintenance.medik8s.io/v1beta1',
+  'NodeMaintenance',
+);
 
 /** ms for which an answer holds. That operator takes the node lease as well, so nothing rests on this alone. */
 const ANSWER_HOLDS = 5_000;

@@ -74,6 +74,12 @@ export const ALL_LANES = { width: 12, reserved: 6 };
  */
 const STARTS_WITHIN = { atLeastMs: 50, msPerNode: 0.1 };
 
+/** One pass over a pool. */
+interface Pass extends CarryOutParts {
+  readonly findings: Findings;
+  readonly signal: AbortSignal;
+}
+
 /**
  * Carries out what was decided about a pool's nodes. What fails on one of them is taken down (`parts.failing`) and
  * added to the findings; everything else is done all the same.
@@ -88,12 +94,13 @@ export async function carryOut(
   findings: Findings,
   signal: AbortSignal,
 ): Promise<void> {
-  await createMissing(parts, decision, findings, signal);
+  const pass = { ...parts, findings, signal };
+  await createMissing(pass, decision);
   const { underWay, toStart, more } = nodeTasks(observation.nodes, decision);
   const carry = async (task: NodeTask) => {
     if (isOver(parts, task)) return;
-    if (!(await assign(parts, observation.pool, task, findings, signal))) return;
-    await carryOutStep(parts, task, observation.settings.hooks, findings, signal);
+    if (!(await assign(pass, observation.pool, task))) return;
+    await carryOutStep(pass, task, observation.settings.hooks);
   };
   const ending = inParallel(underWay, PARALLEL_NODES, (task) =>
     parts.lanes.run(urgencyOf(task), () => carry(task)),
@@ -102,22 +109,20 @@ export async function carryOut(
   const starting = startWithin(parts, toStart, startsFor, carry);
   const [, left] = await Promise.all([ending, starting]);
   if (more || left > 0) findings.waits.push(0);
-  await inParallel(decision.startup.admit, PARALLEL_NODES, (name) => admit(parts, name, findings, signal));
+  await inParallel(decision.startup.admit, PARALLEL_NODES, (name) => admit(pass, name));
 }
 
 /** Takes one step on a node. @returns whether it was taken. */
 async function onNode(
-  parts: CarryOutParts,
+  pass: Pass,
   node: Node,
   kind: NodeTaskKind,
-  findings: Findings,
-  signal: AbortSignal,
   work: () => Promise<void>,
 ): Promise<boolean> {
-  const { leases, options } = parts;
+  const { leases, options, findings, signal } = pass;
   const { name } = node.metadata;
   const step = { object: node, doing: doingOnNode(kind) };
-  const failed = await attempt(parts, step, findings, signal, work);
+  const failed = await attempt(pass, step, findings, signal, work);
   if (failed === undefined) return true;
   const note = noteOfFailure(failed, leases.isOurs(name) ? options.leaseHolder : undefined);
   if (note !== undefined) findings.notes.set(name, note);
@@ -162,28 +167,18 @@ function urgencyOf({ step }: NodeTask): Urgency {
 }
 
 /** A step that was just taken may have changed the Node. */
-async function admit(
-  parts: CarryOutParts,
-  name: string,
-  findings: Findings,
-  signal: AbortSignal,
-): Promise<void> {
-  const { caches } = parts;
+async function admit(pass: Pass, name: string): Promise<void> {
+  const { caches, signal } = pass;
   const [node, machineConfigNode] = [caches.nodes.get(name), caches.machineConfigNodes.get(name)];
   if (node === undefined || machineConfigNode === undefined) return;
   const { config, image } = nodeTargetOf(machineConfigNode.spec);
-  await onNode(parts, node, 'admit', findings, signal, () =>
-    admitNode({ ...parts, ...aboutChange(parts, config) }, node, image ?? config, signal),
+  await onNode(pass, node, 'admit', () =>
+    admitNode({ ...pass, ...aboutChange(pass, config) }, node, image ?? config, signal),
   );
 }
 
-async function createMissing(
-  parts: CarryOutParts,
-  { create }: PoolDecision,
-  findings: Findings,
-  signal: AbortSignal,
-): Promise<void> {
-  const { client, caches } = parts;
+async function createMissing(pass: Pass, { create }: PoolDecision): Promise<void> {
+  const { client, caches, signal } = pass;
   await inParallel(create, PARALLEL_NODES, async ({ node, spec }) => {
     const { name, uid } = node.metadata;
     // Deleted with its node, by the garbage collector.
@@ -191,7 +186,7 @@ async function createMissing(
     const type = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfigNode' };
     const labels = poolLabels(spec.pool.name);
     const object = { ...type, metadata: { name, labels, ownerReferences }, spec };
-    await onNode(parts, node, 'create', findings, signal, async () => {
+    await onNode(pass, node, 'create', async () => {
       try {
         caches.machineConfigNodes.remember(await client.create(MachineConfigNodes, object, { signal }));
       } catch (error) {
@@ -204,41 +199,33 @@ async function createMissing(
 
 /** @returns whether the node has the target that the decision is about. */
 async function assign(
-  parts: CarryOutParts,
+  pass: Pass,
   pool: MachineConfigPool,
   { observed: { node, machineConfigNode }, patch }: NodeTask,
-  findings: Findings,
-  signal: AbortSignal,
 ): Promise<boolean> {
   if (patch === undefined) return true;
-  const { client, caches } = parts;
+  const { client, caches, signal } = pass;
   const { name, resourceVersion } = machineConfigNode.metadata;
   const { labels, spec } = patch;
   const body = { metadata: { resourceVersion, ...present({ labels }) }, ...present({ spec }) };
-  return onNode(parts, node, 'assign', findings, signal, async () => {
+  return onNode(pass, node, 'assign', async () => {
     const patched = await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
     caches.machineConfigNodes.remember(patched);
     if (spec === undefined) return;
     const target = nodeTargetOf(patched.spec);
-    const { log } = aboutChange(parts, target.config);
+    const { log } = aboutChange(pass, target.config);
     log.info({ node: name, ...target, pool: pool.metadata.name }, 'node has a target');
   });
 }
 
-async function carryOutStep(
-  parts: CarryOutParts,
-  { observed: { node }, step }: NodeTask,
-  hooks: Hooks,
-  findings: Findings,
-  signal: AbortSignal,
-): Promise<void> {
-  const { caches, work } = parts;
+async function carryOutStep(pass: Pass, { observed: { node }, step }: NodeTask, hooks: Hooks): Promise<void> {
+  const { caches, work, findings, signal } = pass;
   const { name } = node.metadata;
   const machineConfigNode = caches.machineConfigNodes.get(name);
   if (step === undefined || machineConfigNode === undefined) return;
   const onlyNode = caches.nodes.size() === 1;
   const piece = { node, machineConfigNode, onlyNode, hooks };
-  await onNode(parts, node, step.kind, findings, signal, async () => {
+  await onNode(pass, node, step.kind, async () => {
     const report = await work.carryOut(step, piece, signal);
     if (report.note !== undefined) {
       findings.notes.set(name, report.note);

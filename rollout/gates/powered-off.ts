@@ -19,7 +19,7 @@ export const poweredOff = {
     const since = Date.parse(flagOn(node, annotations.poweredOff)?.flag?.since ?? '');
     const cameBack = ready?.status === 'True' && Date.parse(ready.lastTransitionTime) > since;
     const message = cameBack
-      ? `it runs, but was ${off}; remove the annotation ${annotations.poweredOff} to have it updated`
+      ? `it runs, but was ${off}; to have it updated: shale maintenance end ${node.metadata.name}`
       : off;
     return { reason: POWERED_OFF, message };
   },

@@ -257,7 +257,7 @@ describe('what stands in the way of a node', () => {
     const node = flagged(annotations.poweredOff, flag, { status: { conditions: [ready] } });
     expect(holder(node)).toMatch(
       isBack
-        ? /^it runs, but was switched off on request by ann; remove/
+        ? /^it runs, but was switched off on request by ann; to have it updated: shale maintenance end /
         : /^switched off on request by ann$/,
     );
     // It is not away before it is down.

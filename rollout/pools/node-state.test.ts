@@ -99,7 +99,7 @@ describe('a node', () => {
         {
           reason: 'PoweredOff',
           message:
-            'it runs, but was switched off on request by ann: fan; remove the annotation shale.dev/powered-off to have it updated',
+            'it runs, but was switched off on request by ann: fan; to have it updated: shale maintenance end n',
         },
       ],
     });

@@ -3,6 +3,7 @@ import { aState } from '../../test/fixtures/objects.ts';
 import { CORDONED } from '../gates/cordoned.ts';
 import { NODE_MAINTENANCE } from '../gates/node-maintenance.ts';
 import { PLANNED_MAINTENANCE } from '../gates/planned-maintenance.ts';
+import { POWERED_OFF } from '../gates/powered-off.ts';
 import type { NodeState } from './node-state.ts';
 import { formatSlotsTaken, slotTaker } from './slot-takers.ts';
 
@@ -26,6 +27,11 @@ describe('nothing can start, and what would change it', () => {
       'cordoned',
       { ...held(CORDONED, 'cordoned, and not by Shale'), schedulable: false },
       'cordoned, and not by Shale; kubectl uncordon a',
+    ],
+    [
+      'switched off',
+      { ...held(POWERED_OFF, 'switched off on request by ann: fan'), ready: false },
+      'switched off on request by ann: fan, not Ready; power the machine on, and run shale maintenance end a',
     ],
     [
       'leased',

@@ -1,4 +1,3 @@
-import { annotations } from '../../api/names.ts';
 import { shortList } from '../../api/plural.ts';
 import { CORDONED } from '../gates/cordoned.ts';
 import { NODE_MAINTENANCE } from '../gates/node-maintenance.ts';
@@ -29,7 +28,7 @@ export function wayBack({ name, holders, progress, failedAtTarget, schedulable, 
     case PLANNED_MAINTENANCE:
       return `to end it: shale maintenance end ${name}`;
     case POWERED_OFF:
-      return `power the machine on, and kubectl annotate node ${name} ${annotations.poweredOff}-`;
+      return `power the machine on, and run shale maintenance end ${name}`;
     case NODE_MAINTENANCE:
       return `delete the NodeMaintenance of node ${name}`;
     case CORDONED:

@@ -102,8 +102,8 @@ export class Predictions {
         const effect = mirrorEffect({ ...object, kind: kind.kind }, from, to, transition);
         if (effect === undefined) continue;
         // Other pools are rendered at the same time, and each writes its own entry.
-        const next = (before: string | undefined) => formatEffects(before, pool.metadata.name, effect);
-        await updateAnnotation(client, kind, object, annotations.effect, next, { signal });
+        const compute = (before: string | undefined) => formatEffects(before, pool.metadata.name, effect);
+        await updateAnnotation(client, kind, object, { name: annotations.effect, compute }, { signal });
       }
     };
     await write(ImageContentSourcePolicies, caches.contentSources.list());

@@ -19,9 +19,10 @@ test('writers that saw the same object take nothing of each other back', async (
   const metadata = { name: 'shared', ...where };
   const seen = await client.create(ConfigMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata }, where);
   const write = (part: string) =>
-    updateAnnotation(client, ConfigMaps, seen, NOTE, (before = '') =>
-      before.includes(part) ? before : `${before}${part}`,
-    );
+    updateAnnotation(client, ConfigMaps, seen, {
+      name: NOTE,
+      compute: (before = '') => (before.includes(part) ? before : `${before}${part}`),
+    });
   await Promise.all(['a', 'b', 'c', 'd'].map(write));
   const found = await client.get(ConfigMaps, 'shared', where);
   expect([...(found.metadata.annotations?.[NOTE] ?? '')].sort()).toEqual(['a', 'b', 'c', 'd']);
