@@ -29,10 +29,6 @@ const COMMANDS: Commands = {
     description: 'Show how a change affects the files, units and kernel arguments of nodes.',
     load: async () => (await import('./diff/diff-command.ts')).diffCommand(),
   },
-  create: {
-    description: 'Print a MachineConfig made of local files.',
-    load: async () => (await import('./create/create-command.ts')).createCommand(),
-  },
   validate: {
     description: 'Validate MachineConfigs and node disruption policies.',
     load: async () => (await import('./validate-command.ts')).validateCommand(),
@@ -162,7 +158,7 @@ const COMMANDS: Commands = {
 
 /** The headings of the help, each with its commands; others are below `OTHER_COMMANDS`. */
 const GROUPS: ReadonlyMap<string, readonly string[]> = new Map([
-  ['Changes and images:', ['plan', 'diff', 'create', 'validate', 'render', 'policies', 'build', 'image']],
+  ['Changes and images:', ['plan', 'diff', 'validate', 'render', 'policies', 'build', 'image']],
   [
     'Pools and nodes:',
     [

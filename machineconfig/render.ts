@@ -292,7 +292,7 @@ function lastSet(
 }
 
 /** The config as the API carries it: an object whose fields the schema of the API does not name. */
-export function jsonOf(ignition: IgnitionConfig): NonNullable<MachineConfigSpec['config']> {
+function jsonOf(ignition: IgnitionConfig): NonNullable<MachineConfigSpec['config']> {
   return ignition as unknown as NonNullable<MachineConfigSpec['config']>;
 }
 

@@ -8,14 +8,11 @@ import { type PoolRecord, recordOf } from '../../rollout/pools/pool-record.ts';
 import { objectNamed } from '../../view/named.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { nodeImageOf } from '../node/node-image.ts';
-import { type Finding, findings } from './finding.ts';
-
-/** New nodes named in a finding; the others are counted. */
-const NAMED_NODES = 5;
+import { type Finding, findings, shortNames } from './finding.ts';
 
 /**
- * Checks what new nodes of each layered pool boot: that the tag names the image, that the pool's nodes go to the same,
- * and that the machines that are joining now came with it.
+ * Checks what new nodes of each layered pool boot: that the pool's nodes go to the same image, and that the machines
+ * that are joining now came with it. That the tag names it is a condition (BootImagePublished).
  *
  * @param revisions of all pools, by which the images between two are counted; undefined when the user may not list
  *   them.
@@ -40,22 +37,12 @@ function judgePool(
   if (pool === undefined) return [];
   const boots = nodeImageOf(pool, objectNamed(cluster.machineOSConfigs, name));
   if (boots.kind === 'none') return [ok(`pool ${name}: new nodes boot the stock image: ${boots.why}`)];
-  const { image, tag, unpublished } = boots;
+  const { image, tag } = boots;
   const members = nodesOfPool(cluster, name).filter(({ spec }) => spec.configImage !== undefined);
   const record = revisions && recordOf(pool, revisions);
   const isAssigned = members.some(({ spec }) => spec.configImage?.desiredImage === image);
   const others = otherImages(name, image, cluster, record);
-  const shown = others.slice(0, NAMED_NODES).join(', ');
-  const more = others.length > NAMED_NODES ? ` and ${plural(others.length - NAMED_NODES, 'more node')}` : '';
   const results = [
-    ...(unpublished === undefined
-      ? []
-      : [
-          warning(
-            `pool ${name}: ${tag} does not name ${image}: ${unpublished}`,
-            'until it does, install machines by digest (shale node image)',
-          ),
-        ]),
     ...(members.length === 0 || isAssigned
       ? []
       : [
@@ -68,7 +55,7 @@ function judgePool(
       ? []
       : [
           warning(
-            `pool ${name}: new nodes booted something else than ${image}: ${shown}${more}`,
+            `pool ${name}: new nodes booted something else than ${image}: ${shortNames(others)}`,
             `let the machines boot ${tag}, or renew the template that they are made from`,
           ),
         ]),

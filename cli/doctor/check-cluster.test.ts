@@ -1,22 +1,8 @@
 import { expect, test } from 'vitest';
-import { condition, machineConfigNode, node, observed } from '../../test/fixtures/observed-cluster.ts';
+import { observed } from '../../test/fixtures/observed-cluster.ts';
 import { judgeNodes } from './check-cluster.ts';
 
 const NOW = Date.parse('2026-11-20T11:00:00Z');
-
-test.each([
-  ['UnsupportedHost', /^install an OS that bootc, rpm-ostree or ostree manages/],
-  ['UpdateFailed', /^run shale explain a to see/],
-])('a node that is degraded for %s has a fix of its own', (reason, fix) => {
-  const conditions = [condition('NodeDegraded', 'True', 'the reason in words', reason)];
-  const cluster = observed({
-    nodes: [node('a')],
-    machineConfigNodes: [machineConfigNode('a', { conditions })],
-  });
-  const finding = judgeNodes(cluster, NOW).find(({ what }) => what.startsWith('a is degraded'));
-  expect(finding).toMatchObject({ level: 'failure', fix: expect.stringMatching(fix) });
-  expect(finding?.what).toContain('the reason in words');
-});
 
 test.each([
   [{ enabled: 'true', signing: 'disabled' }, true],

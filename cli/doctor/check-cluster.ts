@@ -1,38 +1,30 @@
-import { unsupportedBecause } from '../../predict/node/predict-node.ts';
-import { noun, plural } from '../../api/plural.ts';
+import { plural } from '../../api/plural.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
 import { readSigning } from '../../opt-in/signing/signing-keys.ts';
-import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
-import { type Finding, findings } from './finding.ts';
+import { type Finding, findings, shortNames } from './finding.ts';
 
-/** Nodes named in a finding; the others are counted. */
-const NAMED_NODES = 5;
-
-/** Checks the admin's settings and what the daemons report about their nodes. @param now ms since the epoch. */
+/**
+ * Checks what no status reports: settings that leave images unsigned, nodes in no pool, and nodes without a status.
+ *
+ * @param now ms since the epoch.
+ */
 export function judgeNodes(cluster: ObservedCluster, now: number): Finding[] {
   const { ok, warning, failure } = findings('nodes');
-  const state = readSwitch(cluster.switchMap);
-  const views = cluster.machineConfigNodes.map((node) => nodeView(node, cluster, now));
-  const silent = views.filter((view) => view.state === 'silent').map(({ name }) => name);
-  const unsupported = new Set(
-    cluster.machineConfigNodes
-      .filter((node) => unsupportedBecause(node) !== undefined)
-      .map(({ metadata }) => metadata.name),
-  );
-  const degraded = views.filter((view) => view.state === 'degraded');
-  const placed = cluster.nodes.map((node) => ({
-    node: node.metadata.name,
-    pool: poolOfNode(node, cluster.pools),
-  }));
-  const homeless = placed.flatMap(({ node, pool }) => (pool.ok && pool.pool === undefined ? [node] : []));
+  const silent = cluster.machineConfigNodes
+    .map((node) => nodeView(node, cluster, now))
+    .filter(({ state }) => state === 'silent')
+    .map(({ name }) => name);
+  const homeless = cluster.nodes
+    .filter((node) => {
+      const claim = poolOfNode(node, cluster.pools);
+      return claim.ok && claim.pool === undefined;
+    })
+    .map(({ metadata }) => metadata.name);
   const results = [
-    ...(state.kind === 'invalid'
-      ? [failure(formatProblems(state.problems), 'correct the ConfigMap, or write it with shale enable')]
-      : []),
-    ...(state.kind !== 'off' && readSigning(cluster.switchMap) === 'disabled'
+    ...(readSwitch(cluster.switchMap).kind !== 'off' && readSigning(cluster.switchMap) === 'disabled'
       ? [
           warning(
             'images are not signed: anyone who may push to the image repository decides what nodes boot',
@@ -48,16 +40,11 @@ export function judgeNodes(cluster: ObservedCluster, now: number): Finding[] {
           ),
         ]
       : []),
-    ...placed.flatMap(({ pool }) =>
-      pool.ok
-        ? []
-        : [failure(pool.problem, 'correct the node selectors of the pools, or the labels of the node')],
-    ),
     ...(homeless.length === 0
       ? []
       : [
           warning(
-            `no pool selects ${named(homeless)}`,
+            `no pool selects ${shortNames(homeless)}`,
             "label the nodes, or change a pool's node selector to match them",
           ),
         ]),
@@ -65,25 +52,12 @@ export function judgeNodes(cluster: ObservedCluster, now: number): Finding[] {
       ? []
       : [
           failure(
-            `no daemon has reported yet from ${named(silent)}`,
+            `no daemon has reported yet from ${shortNames(silent)}`,
             'check the log of the shale-daemon pod there: it names the backend (bootc, rpm-ostree, ostree) that is missing',
           ),
         ]),
-    ...degraded.map(({ name, what }) =>
-      failure(
-        `${name} is degraded: ${what ?? ''}`,
-        unsupported.has(name)
-          ? 'install an OS that bootc, rpm-ostree or ostree manages, or remove the node from the pools (docs/os-backends.md)'
-          : `run shale explain ${name} to see what the update required`,
-      ),
-    ),
   ];
   return results.length === 0
-    ? [ok(`${plural(views.length, 'node')} ${noun(views.length, 'reports', 'report')}, none is degraded`)]
+    ? [ok(`the daemons of ${plural(cluster.machineConfigNodes.length, 'node')} report`)]
     : results;
-}
-
-function named(nodes: readonly string[]): string {
-  const more = nodes.length - NAMED_NODES;
-  return `${nodes.slice(0, NAMED_NODES).join(', ')}${more > 0 ? ` and ${plural(more, 'more node')}` : ''}`;
 }

@@ -29,12 +29,7 @@ function build(...conditions: Condition[]): MachineOSBuild {
 
 test.each([
   ['ok', build(condition('Succeeded', 'True')), /the builder pushed .*, 1h ago$/],
-  ['failure', build(condition('Failed', 'True', 'no such host', 'RegistryUnavailable')), /no such host$/],
-  [
-    'warning',
-    build(condition('Building', 'True', 'attempt 2 of 5 failed', 'Retrying')),
-    /attempt 2 of 5 failed$/,
-  ],
+  ['ok', build(condition('Building', 'True', 'pushing')), /the builder is working on worker-1$/],
 ])('of the builder: %s', (level, newest, what) => {
   const [finding] = judgeContacts(observed({ machineOSConfigs: [CONFIG], builds: [newest] }), NOW);
   expect(finding).toMatchObject({
@@ -44,29 +39,29 @@ test.each([
   });
 });
 
-test('a build that failed for another reason does not concern the registry', () => {
-  const builds = [build(condition('Failed', 'True', 'a step failed', 'ContainerfileFailed'))];
-  expect(judgeContacts(observed({ machineOSConfigs: [CONFIG], builds }), NOW)).toEqual([]);
+test.each([
+  ['failed', condition('Failed', 'True', 'no such host', 'RegistryUnavailable')],
+  ['was interrupted', condition('Interrupted', 'True')],
+])('a build that %s proves nothing', (_what, ended) => {
+  expect(judgeContacts(observed({ machineOSConfigs: [CONFIG], builds: [build(ended)] }), NOW)).toEqual([]);
 });
 
-test('a node that can not pull is named, with its message', () => {
+test('nodes that have pulled their image are counted', () => {
   const spec = { configImage: { desiredImage: IMAGE } };
-  const machineConfigNodes = [
-    machineConfigNode('a', { configImage: { currentImage: IMAGE } }, spec),
-    machineConfigNode(
-      'b',
-      { conditions: [condition('UpdatePrepared', 'False', 'certificate expired', 'PrepareFailed')] },
-      spec,
-    ),
-  ];
-  const judge = (nodes: typeof machineConfigNodes) =>
-    judgeContacts(observed({ machineOSConfigs: [CONFIG], machineConfigNodes: nodes }), NOW).at(-1);
-  expect(judge(machineConfigNodes)).toMatchObject({
-    level: 'failure',
-    what: "pool worker: b can't stage the image: certificate expired",
-  });
-  expect(judge(machineConfigNodes.slice(0, 1))).toMatchObject({
+  const pulled = machineConfigNode('a', { configImage: { currentImage: IMAGE } }, spec);
+  const failing = machineConfigNode(
+    'b',
+    { conditions: [condition('UpdatePrepared', 'False', 'certificate expired', 'PrepareFailed')] },
+    spec,
+  );
+  const judge = (...machineConfigNodes: readonly (typeof pulled)[]) =>
+    judgeContacts(observed({ machineOSConfigs: [CONFIG], machineConfigNodes }), NOW).at(-1);
+  expect(judge(pulled, failing)).toMatchObject({
     level: 'ok',
-    what: 'pool worker: the target image was pulled by 1 of 1 node',
+    what: 'pool worker: the target image was pulled by 1 of 2 nodes',
+  });
+  expect(judge(failing)).toMatchObject({
+    level: 'warning',
+    what: 'pool worker: no node has pulled its image yet',
   });
 });

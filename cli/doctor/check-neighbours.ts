@@ -1,7 +1,6 @@
 import type { CustomResourceDefinition, DaemonSet, Deployment, Node } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { plural } from '../../api/plural.ts';
-import { type Finding, findings } from './finding.ts';
+import { type Finding, findings, shortNames } from './finding.ts';
 import { neighbours, type Sign } from './neighbours.ts';
 
 /** What a cluster runs beside Shale, as far as the user may read it. */
@@ -11,9 +10,6 @@ export interface Neighbourhood {
   readonly nodes: readonly Node[];
   readonly machineConfigs: readonly MachineConfig[];
 }
-
-/** Nodes named in a finding; the others are counted. */
-const NAMED_NODES = 5;
 
 /**
  * Finds programs that drain, reboot, repair or delete nodes, or switch their images: those that hold no node lease may
@@ -41,7 +37,7 @@ function judgeZincati({ nodes, machineConfigs }: Neighbourhood): readonly Findin
   if (selfUpdating.length === 0 || machineConfigs.some(stopsZincati)) return [];
   return [
     findings('neighbours').warning(
-      `Zincati updates Fedora CoreOS by itself, and no MachineConfig disables it: ${named(selfUpdating)}`,
+      `Zincati updates Fedora CoreOS by itself, and no MachineConfig disables it: ${shortNames(selfUpdating)}`,
       'disable zincati.service with a MachineConfig, as docs/how-to/enable-on-rpm-ostree.md describes',
     ),
   ];
@@ -80,9 +76,4 @@ function stopsZincati({ spec }: MachineConfig): boolean {
   return (systemd?.units ?? []).some(
     ({ name, enabled, mask }) => name === 'zincati.service' && (enabled === false || mask === true),
   );
-}
-
-function named(nodes: readonly string[]): string {
-  const more = nodes.length - NAMED_NODES;
-  return `${nodes.slice(0, NAMED_NODES).join(', ')}${more > 0 ? ` and ${plural(more, 'more node')}` : ''}`;
 }

@@ -4,10 +4,7 @@ import { noun, plural } from '../../api/plural.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
-import { type Finding, findings } from './finding.ts';
-
-/** Nodes named in a finding; the others are counted. */
-const NAMED_NODES = 5;
+import { type Finding, findings, shortNames } from './finding.ts';
 
 /** The DaemonSet of the node daemons and its pods. */
 export interface Daemons {
@@ -136,9 +133,5 @@ function isReady({ status }: Pod): boolean {
 
 /** @returns nodes with what they are doing: `worker-2 (rebooting), worker-3`. */
 function inWords(nodes: readonly (readonly [name: string, state: string | undefined])[]): string {
-  const shown = nodes
-    .slice(0, NAMED_NODES)
-    .map(([name, state]) => (state === undefined ? name : `${name} (${state})`));
-  const more = nodes.length - shown.length;
-  return `${shown.join(', ')}${more > 0 ? ` and ${plural(more, 'more node')}` : ''}`;
+  return shortNames(nodes.map(([name, state]) => (state === undefined ? name : `${name} (${state})`)));
 }

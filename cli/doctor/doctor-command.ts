@@ -42,12 +42,11 @@ import {
 } from './check-api-server.ts';
 import { judgeBootImages } from './check-boot-images.ts';
 import { judgeNodes } from './check-cluster.ts';
+import { judgeConditions } from './check-conditions.ts';
 import { judgeContacts } from './check-contacts.ts';
 import { checkEnginePods } from './check-engine-pods.ts';
-import { judgeFailingSteps } from './check-failing-steps.ts';
-import { judgeLockServices } from './check-lock-services.ts';
-import { judgeMonitoring } from './check-monitoring.ts';
 import { judgeNeighbours } from './check-neighbours.ts';
+import { judgeOutsideServices } from './check-outside-services.ts';
 import { checkPermissions } from './check-permissions.ts';
 import { checkPolicies } from './check-policies.ts';
 import { type Daemons, judgeProcesses } from './check-processes.ts';
@@ -139,10 +138,9 @@ async function examine(
     ...(await checkPolicies(client, cluster.operator, signal)),
     ...(await checkEnginePods(client, cluster, signal)),
     ...judgeNodes(cluster, now),
-    ...judgeFailingSteps(cluster, configuration, now),
+    ...judgeConditions({ ...cluster, configuration }, now),
     ...judgeBootImages(cluster, revisions),
-    ...judgeMonitoring(cluster, namespace),
-    ...judgeLockServices(cluster, namespace),
+    ...judgeOutsideServices(cluster, namespace),
     ...judgeContacts(cluster, now),
     ...(await examineRegistries(client, cluster, places, signal)),
   ];

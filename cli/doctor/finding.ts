@@ -23,6 +23,15 @@ export function findings(check: string) {
   };
 }
 
+/** Nodes named in a finding; the others are counted. */
+const NAMED_NODES = 5;
+
+/** @returns the names of nodes in a finding: `a, b, c, d, e and 2 more nodes`. */
+export function shortNames(names: readonly string[], most = NAMED_NODES): string {
+  const more = names.length - most;
+  return `${names.slice(0, most).join(', ')}${more > 0 ? ` and ${plural(more, 'more node')}` : ''}`;
+}
+
 /** @returns findings as text: each problem with its fix below. */
 export function formatFindings(results: readonly Finding[]): string {
   const width = 'failure'.length;

@@ -1,12 +1,11 @@
 import { annotations } from '../../api/names.ts';
-import { plural } from '../../api/plural.ts';
 import { repositoryOf } from '../../api/references.ts';
 import { parseReference } from '../../image/reference.ts';
 import { manifestAt } from '../../image/referrers.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { openRegistry, type RegistryTrial } from './check-registries.ts';
-import { type Finding, findings } from './finding.ts';
+import { type Finding, findings, shortNames } from './finding.ts';
 import type { RegistryTarget } from './registry-targets.ts';
 
 /** ms; images of a registry that takes longer are not looked up. */
@@ -100,18 +99,17 @@ async function inPool(
 /** @returns what is missing and who needs it, as a sentence. */
 export function formatMissing({ image, running, coming, forNewNodes }: NeededImage): string {
   const who = [
-    ...(running.length === 0 ? [] : [`${listed(running)} still ${running.length === 1 ? 'runs' : 'run'} it`]),
+    ...(running.length === 0
+      ? []
+      : [`${shortNames(running, NAMED_NODES)} still ${running.length === 1 ? 'runs' : 'run'} it`]),
     ...(coming.length === 0
       ? []
-      : [`${listed(coming)} ${coming.length === 1 ? 'is' : 'are'} to run it and can't pull it`]),
+      : [
+          `${shortNames(coming, NAMED_NODES)} ${coming.length === 1 ? 'is' : 'are'} to run it and can't pull it`,
+        ]),
     ...(forNewNodes ? ['new nodes are to boot it'] : []),
   ];
   return `${image} is gone from the registry: ${who.join('; ')}`;
-}
-
-function listed(names: readonly string[]): string {
-  const more = names.length - NAMED_NODES;
-  return `${names.slice(0, NAMED_NODES).join(', ')}${more > 0 ? ` and ${plural(more, 'more node')}` : ''}`;
 }
 
 function remedy(pool: string): string {

@@ -115,19 +115,3 @@ function decodePercent(data: string): Uint8Array {
 function hexValue(digit: number): number {
   return (digit & 0x0f) + (digit >> 6) * 9;
 }
-
-/** Characters that parseDataUrl refuses unescaped, and the escape itself. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what must be escaped
-const ESCAPED = /[\x00-\x20<>#"{}|\\^[\]`%\x7f-\uffff]+/g;
-
-/**
- * @returns the data URL of contents: percent-encoded where a person can still read it in a review, which is text;
- *   base64 for anything else.
- */
-export function encodeDataUrl(contents: Uint8Array): string {
-  const bytes = Buffer.from(contents.buffer, contents.byteOffset, contents.byteLength);
-  const text = bytes.toString('utf8');
-  return text.includes('\0') || !Buffer.from(text, 'utf8').equals(bytes)
-    ? `data:;base64,${bytes.toString('base64')}`
-    : `data:,${text.replaceAll(ESCAPED, (found) => encodeURIComponent(found))}`;
-}

@@ -57,7 +57,7 @@ test('names what is wrong, how to fix it, and what is right', {
       'shale-operator has the permissions that it needs',
       'shale-daemon has the permissions that it needs',
       'the 15 policies of the base are installed',
-      'nothing fails that operator, builder or daemons have to do',
+      'no pool, node or build needs attention',
       'Namespace shale-builds, its policy and a node for the pods of builds are there',
     ]),
   );

@@ -1,0 +1,92 @@
+import type { Deployment } from '../../api/kubernetes.ts';
+import { OPERATOR_DEPLOYMENT } from '../../api/names.ts';
+import { noun } from '../../api/plural.ts';
+import { fieldOf } from '../../api/pool-settings/read-settings.ts';
+import { readFleetLockUrl } from '../../api/pool-settings/values.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
+import { type Finding, findings } from './finding.ts';
+import { flagValues } from './operator-flags.ts';
+
+/** What a pool needs of the operator's flags. */
+interface Need {
+  readonly setting: 'holdOnAlerts' | 'holdOnQueries' | 'fleetLock';
+  readonly flag: string;
+  /** The value that the flag has to list; undefined: any. */
+  readonly url?: string | undefined;
+  /** What doesn't happen without it. */
+  readonly held: string;
+}
+
+/**
+ * Checks that the operator has the flags by which it asks what pools wait for. The operator reports that one is missing
+ * (condition UpdatesHeld), but only once nodes could start.
+ *
+ * @returns nothing where no pool waits for a service, or there is no operator: that is a finding of its own.
+ */
+export function judgeOutsideServices(
+  { pools, operator }: Pick<ObservedCluster, 'pools' | 'operator'>,
+  namespace: string,
+): Finding[] {
+  if (operator === undefined) return [];
+  const needs = pools.flatMap((pool) =>
+    needsOf(poolSettings(pool, defaultRolloutOptions)).map((need) => ({ ...need, pool: pool.metadata.name })),
+  );
+  const groups = Map.groupBy(needs, ({ flag, url = '' }) => `${flag} ${url}`);
+  return [...groups.values()].flatMap(([first, ...others]) =>
+    first === undefined
+      ? []
+      : judgeNeed(
+          first,
+          [first, ...others].map(({ pool }) => pool),
+          operator,
+          namespace,
+        ),
+  );
+}
+
+/** What can't be read of the settings is in the condition Degraded of the pool. */
+function needsOf({ holdOnAlerts, holdOnQueries, fleetLock }: PoolSettings): readonly Need[] {
+  const [update, reboot] = ['no update starts', 'no node reboots'] as const;
+  const needs: readonly (Need | undefined)[] = [
+    holdOnAlerts.kind === 'named'
+      ? { setting: 'holdOnAlerts', flag: '--alertmanager-url', held: update }
+      : undefined,
+    holdOnQueries.kind === 'named'
+      ? { setting: 'holdOnQueries', flag: '--prometheus-url', held: update }
+      : undefined,
+    fleetLock.kind === 'named'
+      ? { setting: 'fleetLock', flag: '--fleetlock-url', url: fleetLock.lock.url, held: reboot }
+      : undefined,
+  ];
+  return needs.filter((need) => need !== undefined);
+}
+
+function judgeNeed(
+  { setting, flag, url, held }: Need,
+  pools: readonly string[],
+  operator: Deployment,
+  namespace: string,
+): Finding {
+  const { ok, failure } = findings('outside services');
+  const who = `${noun(pools.length, 'pool')} ${pools.join(', ')}`;
+  const field = fieldOf(setting);
+  const values = flagValues(operator, flag).map(asOperatorReads);
+  const isSet = url === undefined ? values.some((value) => value !== '') : values.includes(url);
+  if (isSet) return ok(`${who}: the operator has ${flag}, which ${field} needs`);
+  const missing = `${flag} ${url ?? 'URL'}`;
+  return failure(
+    `${who}: ${held}, because ${field} needs ${missing}, which the operator doesn't have`,
+    `add ${missing} to the arguments of deployment/${OPERATOR_DEPLOYMENT} in ${namespace} (operator.arguments of the Helm chart), or change ${field}: kubectl edit mcp ${pools.join(' ')}`,
+  );
+}
+
+/** A value that the operator refuses doesn't let it start. */
+function asOperatorReads(value: string): string {
+  try {
+    return readFleetLockUrl(value);
+  } catch {
+    return value;
+  }
+}
