@@ -53,7 +53,7 @@ const floors: Readonly<Record<string, Floors>> = {
     ['records', 'files'],
   ],
   image: [
-    ['signature', 'archive', 'base'],
+    ['signature', 'archive', 'base', 'vulnerabilities'],
     ['.'],
     ['registry', 'layer', 'contents'],
     ['reference', 'digest'],
