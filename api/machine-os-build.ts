@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { BuildContents } from './build-contents.ts';
 import { annotations } from './names.ts';
 import { Conditions, clusterKind, type Kind, type KubernetesObject, NameReference } from './object.ts';
 import {
@@ -107,6 +108,7 @@ export const MachineOSBuildStatus = z
       ),
     baseImage: z.string().max(447).exactOptional().describe("Shale's own: the base image by digest."),
     baseRecord: BaseRecord.exactOptional(),
+    contents: BuildContents.exactOptional(),
     signingKey: z
       .string()
       .max(253)
@@ -122,6 +124,7 @@ export const MachineOSBuildStatus = z
           baseImage: z.string().max(447).describe('Its base image, by digest.'),
           engineImage: DigestedPullspecSchema.exactOptional(),
           baseRecord: BaseRecord.exactOptional(),
+          contents: BuildContents.exactOptional(),
         }),
       )
       .max(10)

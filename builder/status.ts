@@ -1,3 +1,4 @@
+import type { BuildContents } from '../api/build-contents.ts';
 import type {
   BaseRecord,
   BuildConditionType,
@@ -19,6 +20,7 @@ export interface ImageInstance {
   readonly baseImage: DigestedPullspec;
   readonly engineImage?: DigestedPullspec;
   readonly baseRecord?: BaseRecord;
+  readonly contents?: BuildContents;
 }
 
 /** Bytes of an image's layers, by how they reached their repository. */
@@ -62,6 +64,8 @@ export type BuildPhase =
       readonly engineImage?: DigestedPullspec | undefined;
       /** Where the builder keeps what it read of the base; absent for an index, whose instances have theirs. */
       readonly baseRecord?: BaseRecord | undefined;
+      /** What is different inside the image; absent for an index, whose instances have theirs. */
+      readonly contents?: BuildContents | undefined;
       /** The name of the key that signed the image (api/image-signing.ts). */
       readonly signingKey?: string | undefined;
       /** If the image is an index for several architectures. */
@@ -135,6 +139,7 @@ function statusAt(
         ...present({
           engineImage: phase.engineImage,
           baseRecord: phase.baseRecord,
+          contents: phase.contents,
           signingKey: phase.signingKey,
           instances: phase.instances && [...phase.instances],
         }),

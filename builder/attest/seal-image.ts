@@ -1,5 +1,8 @@
 import { type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
-import type { Artifact } from '../../image/artifact.ts';
+import { type Artifact, artifactManifest } from '../../image/artifact.ts';
+import { byDigest } from '../../image/by-digest.ts';
+import type { ImageContents } from '../../image/contents/image-contents.ts';
+import { digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import type { Reference } from '../../image/reference.ts';
 import { attachArtifacts } from '../../image/referrers.ts';
@@ -9,6 +12,7 @@ import { signImage } from '../../image/signature/sign-image.ts';
 import { signStatement } from '../../image/signature/sign-statement.ts';
 import type { SigningKey } from '../../image/signature/signing-key.ts';
 import type { BuildFacts } from '../layer/build-facts.ts';
+import { CONTENTS_TYPE, contentsDocument } from './contents-document.ts';
 import { IN_TOTO_TYPE, PROVENANCE_TYPE, slsaStatement } from './slsa-statement.ts';
 import { SPDX_TYPE, spdxDocument } from './spdx.ts';
 
@@ -23,6 +27,8 @@ export interface SealOptions {
 export interface Sealed {
   readonly signed: boolean;
   readonly attested: boolean;
+  /** The list of what the image has; absent where it isn't attached. */
+  readonly record?: DigestedPullspec;
   /** Why what was asked for could not be attached, to be told to an admin. */
   readonly warnings: readonly string[];
 }
@@ -31,12 +37,13 @@ export interface Sealed {
 const ATTEST_MS = 30_000;
 
 /**
- * What is done to an image once it is pushed: it is signed, and its provenance, signed too where there is a key, and
- * its list of files are attached. A node may ask for the signature, so without it the build fails; nobody's node waits
- * for the rest, so trouble with that is a warning.
+ * What is done to an image once it is pushed: it is signed, and its provenance, signed too where there is a key, its
+ * list of files and what is in it are attached. A node may ask for the signature, so without it the build fails;
+ * nobody's node waits for the rest, so trouble with that is a warning.
  *
  * @param target where the image was pushed; its tag stands in the signature.
  * @param entries of the image's layer.
+ * @param contents of the image; undefined where they are not known.
  * @throws RegistryError, ContentError when the image can't be signed.
  */
 export async function sealImage(
@@ -45,11 +52,12 @@ export async function sealImage(
     readonly target: Reference;
     readonly facts: BuildFacts;
     readonly entries: readonly LayerEntry[];
+    readonly contents?: ImageContents | undefined;
     readonly options: SealOptions;
   },
   signal: AbortSignal,
 ): Promise<Sealed> {
-  const { target, facts, entries, options } = given;
+  const { target, facts, entries, contents, options } = given;
   const digest = pullspecDigest(facts.image);
   const { key } = options;
   if (key !== undefined) await signImage(client, target, { digest, key }, signal);
@@ -60,13 +68,20 @@ export async function sealImage(
   try {
     const { bytes, mediaType } = await client.getManifest({ ...target, digest }, inTime);
     const subject = { mediaType, digest, size: bytes.length };
-    const artifacts = attestations(facts, entries);
+    const document = contents === undefined ? undefined : contentsDocument(contents);
+    const record = document && byDigest(target, digestOf(artifactManifest(subject, document)));
+    const statement = Buffer.from(
+      slsaStatement(facts, record && { image: record, mediaType: CONTENTS_TYPE }),
+    );
+    const artifacts = [
+      ...attestations(facts, entries, statement),
+      ...(document === undefined ? [] : [document]),
+    ];
     await attachArtifacts(client, target, { subject, artifacts }, inTime);
     if (key !== undefined) {
-      const statement = Buffer.from(slsaStatement(facts));
       await signStatement(client, target, { digest, statement, predicateType: PROVENANCE_TYPE, key }, inTime);
     }
-    return { signed, attested: true, warnings: [] };
+    return { signed, attested: true, warnings: [], ...(record === undefined ? {} : { record }) };
   } catch (error) {
     const warning = attachmentTrouble(error, { image: facts.image, timedOut: deadline.aborted });
     if (warning === undefined || signal.aborted) throw error;
@@ -75,11 +90,15 @@ export async function sealImage(
 }
 
 /** What is attached to an image. The same build has the same artifacts. */
-function attestations(facts: BuildFacts, entries: readonly LayerEntry[]): readonly Artifact[] {
+function attestations(
+  facts: BuildFacts,
+  entries: readonly LayerEntry[],
+  statement: Uint8Array,
+): readonly Artifact[] {
   return [
     {
       artifactType: IN_TOTO_TYPE,
-      content: Buffer.from(slsaStatement(facts)),
+      content: statement,
       annotations: { 'in-toto.io/predicate-type': PROVENANCE_TYPE },
     },
     {

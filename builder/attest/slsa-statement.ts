@@ -1,4 +1,4 @@
-import { type Digest, pullspecDigest, repositoryOf } from '../../api/references.ts';
+import { type Digest, type DigestedPullspec, pullspecDigest, repositoryOf } from '../../api/references.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import type { BuildFacts, ConfigSource } from '../layer/build-facts.ts';
 
@@ -14,16 +14,24 @@ interface ResourceDescriptor {
   readonly name: string;
   readonly uri?: string | undefined;
   readonly digest?: Readonly<Record<string, string>>;
+  readonly mediaType?: string;
   readonly annotations?: Readonly<Record<string, string>>;
+}
+
+/** Where the list of what an image has is, and its digest. */
+export interface ContentsRecord {
+  readonly image: DigestedPullspec;
+  readonly mediaType: string;
 }
 
 /**
  * The provenance of an image: an in-toto statement (v1) with SLSA's predicate (provenance v1). It has no invocation and
  * no times: the same build has the same statement, whenever and wherever it is made.
  *
+ * @param contents absent where it is not known what the image has.
  * @returns JSON in its canonical form.
  */
-export function slsaStatement(facts: BuildFacts): string {
+export function slsaStatement(facts: BuildFacts, contents?: ContentsRecord): string {
   return canonicalJson({
     _type: 'https://in-toto.io/Statement/v1',
     subject: [{ name: repositoryOf(facts.image), digest: digestSet(pullspecDigest(facts.image)) }],
@@ -40,9 +48,17 @@ export function slsaStatement(facts: BuildFacts): string {
         internalParameters: { architecture: facts.architecture, created: facts.created },
         resolvedDependencies: dependencies(facts),
       },
-      runDetails: { builder: { id: BUILDER_ID, version: { shale: facts.version } } },
+      runDetails: {
+        builder: { id: BUILDER_ID, version: { shale: facts.version } },
+        ...(contents === undefined ? {} : { byproducts: [byproduct(contents)] }),
+      },
     },
   });
+}
+
+function byproduct({ image, mediaType }: ContentsRecord): ResourceDescriptor {
+  const digest = digestSet(pullspecDigest(image));
+  return { name: 'contents of the image', uri: image, digest, mediaType };
 }
 
 function dependencies(facts: BuildFacts): ResourceDescriptor[] {

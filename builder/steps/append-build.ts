@@ -1,11 +1,13 @@
 import { formatActions } from '../../api/disruption-action.ts';
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { nodePaths } from '../../api/names.ts';
 import { type Digest, type DigestedPullspec, parseDigest } from '../../api/references.ts';
 import { encodeTransitionLabel, formatNodeState, predictTransitions } from '../../disruption/transitions.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { byDigest } from '../../image/by-digest.ts';
+import type { ImageContents } from '../../image/contents/image-contents.ts';
 import { digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { pushAppended } from '../../image/push-image.ts';
@@ -22,6 +24,8 @@ import { appendedLayer, appendedOptions } from '../layer/appended-image.ts';
 import type { ConfigSource } from '../layer/build-facts.ts';
 import type { BuildResult } from '../status.ts';
 import { type StepRunner, untraced } from './build-trace.ts';
+import { compareContents, type KnownContents } from './compare-contents.ts';
+import { builtImageFor, contentsOfBuilt, contentsWithLayer } from './known-contents.ts';
 import type { KnownState } from './known-states.ts';
 import { type BaseKnowledge, treeOfBase } from './tree-of-base.ts';
 
@@ -48,6 +52,8 @@ export interface AppendInput extends BaseKnowledge {
   readonly stockImage?: DigestedPullspec | undefined;
   /** The pool's last image, where it was pushed to the same repository: what it has need not be asked for again. */
   readonly previousImage?: DigestedPullspec | undefined;
+  /** The build of the image that the pool has had so far; what is in the new one is compared with it. */
+  readonly previousBuild?: Pick<MachineOSBuild, 'status'> | undefined;
   readonly source?: ConfigSource | undefined;
   /** Signature and provenance; without it neither. */
   readonly seal?: SealOptions | undefined;
@@ -94,6 +100,8 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   const content = await step('layer', () => appendedLayer(config, input.rendered, { hasPackages, tree }));
   if (!content.ok) throw notLayerable(input, content.refusals);
   const { entries, layer } = content;
+  const { architecture } = description.config;
+  const contents = await contentsWithLayer(tree, entries, architecture);
   const baseImage = byDigest(base, description.digest);
   const transitions = predictTransitions({
     froms: input.froms
@@ -115,12 +123,15 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   const facts = { ...provenance, image, renderedConfigDigest: renderedConfigDigest(entries) };
   const seal = input.seal ?? { attest: false };
   const sealed = await step('seal', () =>
-    sealImage(client, { target, facts, entries, options: seal }, signal),
+    sealImage(client, { target, facts, entries, options: seal, contents: readable(contents) }, signal),
   );
+  const before = input.previousBuild && builtImageFor(input.previousBuild, architecture);
+  const compared = before && (await contentsOfBuilt(client, before, input.baseTrees, signal));
   return {
     image,
     baseImage,
     baseRecord: record,
+    contents: compareContents({ baseImage, contents }, compared, sealed.record),
     bytes,
     way: layerSent ? 'Append' : 'Relabel',
     transitions: transitions.map((transition) => ({
@@ -130,6 +141,10 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}${sealed.signed ? ', signed' : ''}`,
     warnings: sealed.warnings,
   };
+}
+
+function readable(known: KnownContents): ImageContents | undefined {
+  return known.kind === 'contents' ? known.contents : undefined;
 }
 
 /** @returns the failure of a build whose layer can't have everything of the config. */

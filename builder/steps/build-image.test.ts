@@ -84,6 +84,7 @@ test('a pool of two architectures gets an index with an image for each, on the b
       architecture,
       image: formatReference({ ...stock, repository: 'os/worker', digest }),
       baseImage: base,
+      contents: { summary: expect.any(String) },
     });
   }
 });
@@ -98,6 +99,17 @@ test('the same again is the same index', async () => {
     signal,
   );
   expect(other.image).toBe(one.image);
+});
+
+test('each image of an index is compared with that of its architecture', async () => {
+  const { client, input } = await setUp();
+  const first = await buildForArchitectures(client, { ...input, baseRecords: [] }, engine, signal);
+  const previousBuild = { status: { instances: first.instances } } as never;
+  const next = await buildForArchitectures(client, { ...input, previousBuild }, engine, signal);
+  expect(next.contents).toBeUndefined();
+  expect(next.instances?.map(({ contents }) => [contents?.previousImage, contents?.unreadable])).toEqual(
+    first.instances?.map(({ image }) => [image, expect.arrayContaining([])]),
+  );
 });
 
 test('how it was built is the costliest of what its images needed, and what was moved is the sum', async () => {

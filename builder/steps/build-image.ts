@@ -102,8 +102,8 @@ async function joined(
 }
 
 function instanceOf({ architecture, result }: Made): ImageInstance {
-  const { image, baseImage, engineImage, baseRecord } = result;
-  return { architecture, image, baseImage, ...present({ engineImage, baseRecord }) };
+  const { image, baseImage, engineImage, baseRecord, contents } = result;
+  return { architecture, image, baseImage, ...present({ engineImage, baseRecord, contents }) };
 }
 
 /** The costliest first. */

@@ -106,7 +106,14 @@ export class ImageMaker {
       (image) => this.#recordPush(build, image, signal),
     );
     const { built, left } = await byBase(client, { baseImage, architectures }, signal);
-    const known = { baseTrees: this.#baseTrees, baseRecords: recordedBases(builds, pushSpec) };
+    const previous = machineOSConfig.status?.currentImagePullSpec;
+    const known = {
+      baseTrees: this.#baseTrees,
+      baseRecords: recordedBases(builds, pushSpec),
+      previousBuild: builds.find(
+        ({ status }) => previous !== undefined && status?.digestedImagePushSpec === previous,
+      ),
+    };
     const sealed = (result: BuildResult): BuildResult => ({
       ...result,
       ...present({ signingKey: key && signingKeyName(key.publicKey) }),
@@ -130,7 +137,7 @@ export class ImageMaker {
         policies,
         policyDigest,
         // A digest by the schema of the status.
-        previousImage: machineOSConfig.status?.currentImagePullSpec as DigestedPullspec | undefined,
+        previousImage: previous as DigestedPullspec | undefined,
         froms: this.#froms(build, pool, builds),
         architectures: built,
         ...known,

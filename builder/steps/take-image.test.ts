@@ -143,6 +143,7 @@ test('the image that a build would make is taken as it is, under the tag of the 
     transitions: [],
     bytes: { sent: 0, mounted: 0 },
     baseRecord: { image: expect.stringContaining(`${repository}@`) },
+    contents: { summary: 'stock, packages unknown' },
   });
   expect((await client.getManifest(parseReference(`${repository}:worker-1`), signal)).digest).toBe(digest);
   expect(await isImageSignedBy(client, parseReference(repository), signedBy, signal)).toBe(true);
@@ -300,6 +301,11 @@ test('an index is taken with each of its images', async () => {
   const result = await take(image, { baseImage: base, architectures });
   expect(result).toMatchObject({ image, way: 'PreBuilt', baseImage: base.replace(':two@', '@') });
   expect(result.instances?.map(({ architecture }) => architecture)).toEqual(architectures);
+  const previousBuild = { status: { instances: result.instances } } as never;
+  const again = await take(image, { baseImage: base, architectures, previousBuild });
+  expect(again.instances?.map(({ contents }) => contents?.previousImage)).toEqual(
+    result.instances?.map((instance) => instance.image),
+  );
   for (const each of [image, ...(result.instances ?? []).map((instance) => instance.image)]) {
     const digest = parseReference(each).digest as Digest;
     const signedBy = { digest, publicKey: key.publicKey };

@@ -1,6 +1,8 @@
+import type { BuildContents } from '../../api/build-contents.ts';
 import { formatActions } from '../../api/disruption-action.ts';
 import { signingKeyName } from '../../api/image-signing.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { preBuiltImageProblem } from '../../api/pre-built-image.ts';
@@ -18,6 +20,8 @@ import { UnstatedInputs } from '../proof/engine-base.ts';
 import { type ComputedProof, type ProvenInstance, proveImage } from '../proof/prove-image.ts';
 import type { BuildResult } from '../status.ts';
 import type { StepRunner } from './build-trace.ts';
+import { compareContents } from './compare-contents.ts';
+import { builtImageFor, contentsOfBuilt } from './known-contents.ts';
 import { type BaseKnowledge, treeOfBase } from './tree-of-base.ts';
 
 /** An image that exists, and what it has to be. */
@@ -37,6 +41,8 @@ export interface TakeInput extends BaseKnowledge {
   readonly architectures: readonly string[];
   /** The cluster's; undefined where images are not signed. */
   readonly key: SigningKey | undefined;
+  /** The build of the image that the pool has had so far. */
+  readonly previousBuild?: Pick<MachineOSBuild, 'status'> | undefined;
   readonly step: StepRunner;
 }
 
@@ -63,7 +69,10 @@ export async function takeImage(
     const why = architectureRefusal(proof.instances, input) ?? engineRefusal(proof.instances, input);
     if (why !== undefined) throw refusal(input, why);
     await keep(client, input, proof, signal);
-    return resultOf(input, image, proof);
+    const instances = [];
+    for (const each of proof.instances)
+      instances.push({ ...each, contents: await contentsChange(client, input, each, signal) });
+    return resultOf(input, image, { ...proof, instances });
   } catch (error) {
     signal.throwIfAborted();
     throw asBuildFailure(error);
@@ -149,14 +158,33 @@ async function keep(
   }
 }
 
+/** Who made the image has attached its list of contents or not; only what it has is looked at. */
+async function contentsChange(
+  client: RegistryClient,
+  { baseTrees, previousBuild }: TakeInput,
+  instance: ProvenInstance,
+  signal: AbortSignal,
+): Promise<BuildContents> {
+  const before = previousBuild && builtImageFor(previousBuild, instance.architecture);
+  return compareContents(
+    await contentsOfBuilt(client, instance, baseTrees, signal),
+    before && (await contentsOfBuilt(client, before, baseTrees, signal)),
+    undefined,
+  );
+}
+
+type TakenProof = Omit<Proof, 'instances'> & {
+  readonly instances: readonly (ProvenInstance & { readonly contents: BuildContents })[];
+};
+
 function resultOf(
   { pushSpec, key }: TakeInput,
   { digest }: Reference,
-  { baseImage, isIndex, instances }: Proof,
+  { baseImage, isIndex, instances }: TakenProof,
 ): BuildResult {
   const [first] = instances;
   if (first === undefined || digest === undefined) throw new Error('nothing is proven');
-  const { engineImage, baseRecord } = first;
+  const { engineImage, baseRecord, contents } = first;
   return {
     image: byDigest(parseReference(pushSpec), digest),
     baseImage,
@@ -164,7 +192,7 @@ function resultOf(
     transitions: instances.flatMap(transitionsOf),
     ...(isIndex
       ? { instances: instances.map(({ transitionLabel: _, ...instance }) => instance) }
-      : present({ engineImage, baseRecord })),
+      : present({ engineImage, baseRecord, contents })),
     summary: `an image made beforehand, on ${baseImage}${key === undefined ? '' : ', signed'}`,
     bytes: { sent: 0, mounted: 0 },
   };

@@ -7,6 +7,7 @@ import type { FileView, ImageTrust, ImageView } from './image-view.ts';
 const ARTIFACTS: Readonly<Record<string, string>> = {
   'application/vnd.in-toto+json': 'provenance (in-toto)',
   'application/spdx+json': 'list of files (SPDX)',
+  'application/vnd.shale.image-contents.v1+json': 'list of what it has (packages, kernels, units, users)',
   'application/vnd.cyclonedx+json': 'list of components (CycloneDX)',
 };
 

@@ -84,6 +84,11 @@ export class BaseTrees {
     }
   }
 
+  /** @returns a tree that is in memory. */
+  known(chainId: Digest): BaseTree | undefined {
+    return this.#use(chainId);
+  }
+
   async #read(
     client: RegistryClient,
     image: AskedImage,

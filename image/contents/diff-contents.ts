@@ -92,7 +92,8 @@ function unknownOf({ databases, unreadable }: ImageContents, name: string): read
   return isEmpty ? [...why, `${name} has no package database of dpkg, RPM or apk`] : why;
 }
 
-function osName({ os }: ImageContents): string {
+/** @returns the operating system of an image, as os-release(5) names it for people. */
+export function osName({ os }: ImageContents): string {
   const { ID, NAME, PRETTY_NAME, VERSION_ID } = os as Readonly<Record<string, string | undefined>>;
   return PRETTY_NAME ?? [NAME ?? ID ?? 'unknown', VERSION_ID].filter((part) => part !== undefined).join(' ');
 }

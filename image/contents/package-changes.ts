@@ -4,6 +4,9 @@ import type { Package, PackageFormat } from './package.ts';
 
 export const PACKAGE_CHANGES = ['added', 'removed', 'upgraded', 'downgraded', 'changed'] as const;
 
+/** What goes and what goes back to an older version is rarer than an upgrade, and comes first. */
+const BY_INTEREST = ['removed', 'downgraded', 'changed', 'added', 'upgraded'] as const;
+
 /**
  * What becomes of a package. `changed`: neither version comes before the other, or only the architecture is another.
  * Packages that may be installed in several versions, as RPM's kernels, are added and removed.
@@ -32,6 +35,18 @@ export function packageChanges(
       return changesOf({ format, name }, was.get(key) ?? [], will.get(key) ?? []);
     })
     .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}
+
+/** @returns the changes in the order in which they are shown, where only some are. */
+export function byInterest(packages: readonly PackageChange[]): readonly PackageChange[] {
+  return BY_INTEREST.flatMap((change) => packages.filter((each) => each.change === change));
+}
+
+/** @returns the number of changes of each kind. */
+export function countsOf(packages: readonly PackageChange[]): Record<PackageChange['change'], number> {
+  const counts = { added: 0, removed: 0, upgraded: 0, downgraded: 0, changed: 0 };
+  for (const { change } of packages) counts[change] += 1;
+  return counts;
 }
 
 function byName(databases: readonly PackageDatabase[]): ReadonlyMap<string, readonly Package[]> {

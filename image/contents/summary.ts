@@ -1,6 +1,7 @@
 import { plural } from '../../api/plural.ts';
-import type { ContentsDiff } from './diff-contents.ts';
-import { PACKAGE_CHANGES } from './package-changes.ts';
+import { type ContentsDiff, hasPackages, osName } from './diff-contents.ts';
+import type { ImageContents } from './image-contents.ts';
+import { countsOf, PACKAGE_CHANGES } from './package-changes.ts';
 
 /**
  * @param reboots whether the change is known to reboot a node.
@@ -15,6 +16,17 @@ export function summaryOf(diff: ContentsDiff, reboots: boolean): string {
   ];
   const all = parts.length === 0 ? ['no difference in packages, kernel, units or users'] : parts;
   return [...all, ...(reboots ? ['reboot'] : [])].join(', ');
+}
+
+/** @returns what an image has as one line, such as `Debian GNU/Linux 13 (trixie), 214 packages, kernel 6.12.14`. */
+export function summaryOfOne(contents: ImageContents): string {
+  const { databases, kernels } = contents;
+  const count = databases.reduce((sum, { packages }) => sum + packages.length, 0);
+  return [
+    osName(contents),
+    hasPackages(contents) ? plural(count, 'package') : 'packages unknown',
+    ...(kernels.length === 0 ? [] : [`kernel ${kernels.join(', ')}`]),
+  ].join(', ');
 }
 
 /** What is only counted, each with its words for one and for several. */
@@ -38,11 +50,10 @@ function countsIn(diff: ContentsDiff): readonly (readonly [count: number, one: s
 function packagesIn({ packages }: ContentsDiff): readonly string[] {
   if (packages === undefined) return ['packages unknown'];
   if (packages.length === 0) return [];
-  const counts = PACKAGE_CHANGES.map((change) => ({
-    change,
-    count: packages.filter((each) => each.change === change).length,
-  })).filter(({ count }) => count > 0);
-  const changes = counts.map(({ change, count }) => `${count} ${change}`).join(', ');
+  const counts = countsOf(packages);
+  const changes = PACKAGE_CHANGES.filter((change) => counts[change] > 0)
+    .map((change) => `${counts[change]} ${change}`)
+    .join(', ');
   return [`${plural(packages.length, 'package')} (${changes})`];
 }
 
