@@ -57,8 +57,8 @@ export async function verifyBoot(
   const verifying = await startOrResume(context, entry, observation.bootID);
   if (verifying !== entry) {
     await journal.write(verifying);
-    const isOurs = entry.withoutGrant !== true && entry.firstBoot !== true && entry.plan.nextBoot !== true;
-    if (entry.step !== 'verifying' && isOurs) recordReboot(context, entry);
+    // Without a lease somebody else has rebooted the node.
+    if (entry.step !== 'verifying' && entry.leaseHolder !== undefined) recordReboot(context, entry);
   }
   const { sinceMs, boots } = verifying.verifying;
   const elapsedMs = () => uptimeMs() - sinceMs;
