@@ -9,7 +9,7 @@ import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
 import { formatDrifts } from './content/drift/drift.ts';
 import { DriftWatch } from './content/drift/drift-watch.ts';
-import { ForeignChangeError, finishOrUndoWrite } from './content/write/write-config.ts';
+import { ForeignChangeError, finishOrUndoWrite } from './content/write/write-content.ts';
 import { decide } from './decide.ts';
 import { retireWatchdog, takeOverFromWatchdog } from './host/boot-watchdog/install.ts';
 import { type CertificatePaths, defaultCertificatePaths } from './host/certificates/certificate-files.ts';

@@ -4,7 +4,7 @@ import { present } from '../../api/present.ts';
 import { verifyWithLabels } from '../content/drift/label-drift.ts';
 import { carriedBy, managedContent } from '../content/managed-content.ts';
 import { restoreLabels } from '../content/write/restore-content.ts';
-import { UndoError, writeContent } from '../content/write/write-config.ts';
+import { UndoError, writeContent } from '../content/write/write-content.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
 import { asRebooted } from '../reboot/choose-reboot.ts';
 import { advance, type JournalEntry, type JournalEntryAt } from '../records/journal.ts';
