@@ -20,7 +20,7 @@ import { type DaemonUnderTest, HOLDER, startDaemon } from '../test/fixtures/runn
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
-import { writeConfig } from './content/write/write-config.ts';
+import { writeConfig } from './content/write/write-content.ts';
 import { writeTarget } from './steps/disk-work.ts';
 
 const POLICY = `sha256:${'a'.repeat(64)}`;

@@ -22,7 +22,7 @@ import { everyCase, sample } from '../test/fixtures/sample.ts';
 import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
-import { verifyConfig } from './content/drift/verify-config.ts';
+import { verifyConfig } from './content/drift/verify-content.ts';
 import { nodeConfigOf } from './records/current.ts';
 
 const drawn = sample('updates that a daemon is killed in', testUpdates, 4);

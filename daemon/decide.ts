@@ -2,7 +2,7 @@ import { isSoftReboot } from '../api/boot-id.ts';
 import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts';
 import { certificateNames } from '../api/node-certificates.ts';
 import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
-import { armingStep, staysArmed } from './next-boot/decide-armed.ts';
+import { armingStep, disarmingStep } from './next-boot/decide-armed.ts';
 import { imageOf } from './records/current.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './records/journal.ts';
 import { rebootUpdate } from './steps/requested-reboot.ts';
@@ -29,9 +29,9 @@ import {
  */
 export function decide(observation: DaemonObservation): Step {
   const step = decideFree(observation);
-  const { armed, spec } = observation;
-  if (spec.heldBy === undefined || !WAITS_WHILE_HELD.has(step.kind)) return step;
-  return { kind: 'leaveAlone', why: spec.heldBy, armed };
+  const { heldBy } = observation.spec;
+  if (heldBy === undefined || !WAITS_WHILE_HELD.has(step.kind)) return step;
+  return { kind: 'leaveAlone', why: heldBy };
 }
 
 /** What changes the disk or the next boot, and was not granted. A repair asks for the lease itself. */
@@ -41,16 +41,14 @@ const WAITS_WHILE_HELD: ReadonlySet<Step['kind']> = new Set(['prepare', 'arm', '
 function decideFree(observation: DaemonObservation): Step {
   const certificate = dueCertificate(observation);
   if (certificate !== undefined) return { kind: 'applyCertificate', ...certificate };
-  const { armed, journal, repair, powerOff } = observation;
+  const { journal, repair, powerOff } = observation;
   if (journal !== undefined) return resume(journal, observation) ?? towardsTarget(observation);
   // The maintenance that powers it off holds the node, so its next boot stays as it is.
   if (powerOff !== undefined) return { kind: 'powerOff', request: powerOff };
   // First of all: until then any reboot boots what the operator may no longer permit.
-  if (armed !== undefined) {
-    const target = targetOf(observation.spec);
-    const prepared = usablePrepared(target, observation);
-    if (!staysArmed(armed, { target, prepared }, observation)) return { kind: 'disarm' };
-  }
+  const target = targetOf(observation.spec);
+  const disarm = disarmingStep(usablePrepared(target, observation), target, observation);
+  if (disarm !== undefined) return disarm;
   // Before an update, which is refused while what the node runs is changed by hand.
   return repair === undefined ? towardsTarget(observation) : { kind: 'repair', request: repair };
 }

@@ -6,7 +6,7 @@ import { ApiError, ApiUnreachable } from '../cluster/api-client.ts';
 import { atTarget, labels, ungranted } from '../test/fixtures/daemon-at-target.ts';
 import { eventually, nodeObject, runLoop } from '../test/fixtures/daemon-loop.ts';
 import { deployment, imageOf } from '../test/fixtures/step-context.ts';
-import { ForeignChangeError } from './content/write/write-config.ts';
+import { ForeignChangeError } from './content/write/write-content.ts';
 import { NodeChannel } from './node-channel.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
 import { PrepareRefused } from './records/current.ts';

@@ -9,13 +9,13 @@ import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
 import { formatDrifts } from './content/drift/drift.ts';
 import { DriftWatch } from './content/drift/drift-watch.ts';
-import { ForeignChangeError, finishOrUndoWrite } from './content/write/write-config.ts';
+import { ForeignChangeError, finishOrUndoWrite } from './content/write/write-content.ts';
 import { decide } from './decide.ts';
 import { retireWatchdog, takeOverFromWatchdog } from './host/boot-watchdog/install.ts';
 import { type CertificatePaths, defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 import type { NodePorts } from './host/host.ts';
 import { waitForChange } from './long-wait.ts';
-import { takeArmingStep, takeUpArmedBoot } from './next-boot/arm.ts';
+import { armedPhase, takeArmingStep, takeUpArmedBoot } from './next-boot/arm.ts';
 import { NodeChannel } from './node-channel.ts';
 import { observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
@@ -29,7 +29,6 @@ import { writeTarget } from './steps/disk-work.ts';
 import { fail } from './steps/end-update.ts';
 import type { HealthLimits } from './steps/health.ts';
 import { beIdle } from './steps/idle.ts';
-import { leaveAlone } from './steps/leave-alone.ts';
 import { takeUpLeftOut } from './steps/left-out.ts';
 import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
 import { powerOff } from './steps/power-off.ts';
@@ -376,7 +375,12 @@ async function takeStep(context: StepContext, step: Step, observation: Observati
     case 'disarm':
       return takeArmingStep(context, step, observation);
     case 'leaveAlone':
-      return leaveAlone(context, step, observation);
+      await publish(
+        context,
+        observation,
+        observation.armed === undefined ? { kind: 'held', why: step.why } : armedPhase(observation.armed),
+      );
+      return untilChanged;
     case 'prepare':
       return prepareTarget(context, step, observation);
     case 'apply':

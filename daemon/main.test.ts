@@ -63,7 +63,7 @@ test.each([
 });
 
 test('the daemon is told of them in its own units', () => {
-  const given = ['--namespace=shale', '--lease-namespace=leases', '--pinned-images-reserve=3'];
+  const given = ['--namespace=shale', '--lease-namespace=leases'];
   const files = ['--kubelet-ca-file=/etc/ca.crt', '--pull-secret-file=/etc/pull.json'];
   expect(daemonSettings(options(...given, ...files, '--kubelet-limit=9'))).toMatchObject({
     nodeName: 'worker-1',
@@ -71,7 +71,6 @@ test('the daemon is told of them in its own units', () => {
     leaseNamespace: 'leases',
     certificatePaths: { kubeletCA: '/etc/ca.crt', pullSecret: '/etc/pull.json' },
     healthLimits: { checksMs: 300_000, kubeletMs: 9_000 },
-    pinnedImages: { reserveBytes: 3_145_728 },
   });
 });
 

@@ -23,9 +23,12 @@ import { runDaemon } from './loop.ts';
 import { BACKENDS, type BackendName } from './os/os-tool.ts';
 import type { ImageSource } from './os/ostree/image-source.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
-import { RESERVE_BYTES } from './pinned-images/keep-images.ts';
-import { keepPinnedImages } from './pinned-images/pinned-images-loop.ts';
+import { pinnedImages } from './pinned-images/pinned-images-loop.ts';
 import type { DaemonTelemetry } from './prometheus-metrics.ts';
+import type { BesideCommand } from './steps/beside.ts';
+
+/** What runs beside the steps of updates. */
+const BESIDES: readonly BesideCommand[] = [pinnedImages];
 
 export interface DaemonFlags extends DaemonLimitFlags, LogFlags {
   readonly nodeName: string;
@@ -38,7 +41,6 @@ export interface DaemonFlags extends DaemonLimitFlags, LogFlags {
   readonly kubeletCaFile: string;
   readonly pullSecretFile: string;
   readonly insecureRegistry: readonly string[];
-  readonly pinnedImagesReserve: number;
   readonly metricsPort: number;
   readonly kubeconfig?: string;
 }
@@ -60,6 +62,7 @@ export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
   addClusterOptions(command);
   addHostOptions(command);
   addRegistryOptions(command);
+  for (const beside of BESIDES) beside.addOptions(command);
   addLimitOptions(command);
   return withLogFlags(command)
     .option(
@@ -124,12 +127,6 @@ function addRegistryOptions(command: Command): void {
       'use plain HTTP for this registry (repeatable)',
       (host: string, hosts: readonly string[]) => [...hosts, host],
       [],
-    )
-    .option(
-      '--pinned-images-reserve <MiB>',
-      'disk space that stays free when images of PinnedImageSets are pulled',
-      wholeNumber(0),
-      RESERVE_BYTES / 1024 ** 2,
     );
 }
 
@@ -149,7 +146,6 @@ export async function runWithFlags(
   const log = createLogger('daemon', flags.logLevel, flags.logFormat);
   const trace = traceRequests(log);
   const telemetry = await startTelemetry(flags.metricsPort);
-  const { pinnedImages, ...settings } = daemonSettings(flags);
   const tracing = await startTracing({ service: DAEMON_SET, log, env: process.env });
   try {
     await runDaemon({
@@ -161,8 +157,8 @@ export async function runWithFlags(
           telemetry?.metrics.requested(request);
         },
       }),
-      ...settings,
-      besides: [keepPinnedImages(pinnedImages)],
+      ...daemonSettings(flags),
+      besides: BESIDES.map((beside) => beside.withFlags(flags)),
       log,
       tracer: tracing,
       ...(telemetry && { metrics: telemetry.metrics, onSynced: telemetry.synced }),
@@ -182,7 +178,6 @@ export function daemonSettings(flags: DaemonFlags) {
     leaseNamespace: flags.leaseNamespace,
     certificatePaths: { kubeletCA: flags.kubeletCaFile, pullSecret: flags.pullSecretFile },
     ...daemonLimitsOf(flags),
-    pinnedImages: { reserveBytes: flags.pinnedImagesReserve * 1024 ** 2 },
   };
 }
 

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
+import type { RepairRecord } from '../api/annotation-requests.ts';
 import {
   type MachineConfigNodeStatus,
   MachineConfigNodeStatus as StatusSchema,
   type UpdatePlan,
+  type UpdateRecord,
 } from '../api/machine-config-node.ts';
 import { SHALE_VERSION } from '../api/names.ts';
 import { LONGEST_MESSAGE, toSeconds } from '../api/object.ts';
@@ -272,10 +274,17 @@ test('a status keeps what is written beside it, and has nothing of what there is
   expect(statusOf(object(before), report({ kind: 'updated' }), noon).pinnedImageSets).toEqual(
     before.pinnedImageSets,
   );
-  const status = statusOf(object(), report({ kind: 'updated' }), noon);
-  for (const name of ['pinnedImageSets', 'certificates', 'lastUpdate', 'lastRepair', 'staging', 'plan']) {
-    expect(status).not.toHaveProperty(name);
-  }
+  const own = {
+    plan,
+    staging: { bytesDone: 1, bytesTotal: 2 },
+    verification: { waitsFor: 'the kubelet' },
+    changedByHand: { count: 1, paths: [] },
+    certificates: { registryCAs: 'sha256:old' },
+    lastUpdate: {} as UpdateRecord,
+    lastRepair: {} as RepairRecord,
+  };
+  const status = statusOf(object(own), report({ kind: 'updated' }), noon);
+  for (const name of ['pinnedImageSets', ...Object.keys(own)]) expect(status).not.toHaveProperty(name);
   const osBackend = { name: 'bootc', installsPackages: false, versionUnknown: 'no such command' } as const;
   const more = { certificates: { registryCAs: 'sha256:ca' }, osBackend };
   expect(statusOf(object(), report({ kind: 'updated' }, more), noon)).toMatchObject({

@@ -32,7 +32,7 @@ const NOT_AT_THIS_STAGE = 'No update is at this stage';
 /**
  * The status that tells what a node is and does.
  *
- * @param object the MachineConfigNode as it is now; conditions that the daemon does not own stay.
+ * @param object the MachineConfigNode as it is now; fields and conditions that others maintain stay.
  * @param now when it is so: the time of conditions that change.
  */
 export function statusOf(object: MachineConfigNode, report: NodeReport, now: Date): MachineConfigNodeStatus {
@@ -42,40 +42,22 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
   const generation = report.generation ?? object.metadata.generation;
   const verification = phase.kind === 'verifying' ? verificationOf(phase, before, now) : undefined;
   const others = [...certificateConditions(spec, report), ...imagePolicyConditions(report, before)];
-  return {
+  return present({
+    ...before,
     conditions: conditionsOf({ phase, others, generation, verification }, before.conditions ?? [], now),
     ...runningOf(spec, report),
     ...updateOf(report),
-    ...present({
-      observedGeneration: generation,
-      verification,
-      changedByHand: changedIn(phase, before),
-      // Written beside updates: pinned-images/report.ts.
-      pinnedImageSets: before.pinnedImageSets,
-      // The operator's: rollout/act/drain-conditions.ts and awaited-pods.ts.
-      drain: before.drain,
-      maintenanceDrain: before.maintenanceDrain,
-    }),
-  };
+    observedGeneration: generation,
+    verification,
+    changedByHand: changedIn(phase, before),
+  });
 }
 
 /** What the node runs. */
-type Running = Pick<
-  MachineConfigNodeStatus,
-  | 'configVersion'
-  | 'configImage'
-  | 'mode'
-  | 'baseImage'
-  | 'bootID'
-  | 'osBackend'
-  | 'daemonVersion'
-  | 'certificates'
->;
-
 function runningOf(
   { configVersion, configImage }: MachineConfigNodeSpec,
   { current, bootID, bootedImage, certificates, osBackend: tool }: NodeReport,
-): Running {
+) {
   const currentImage = current?.mode === 'Layered' ? current.image : undefined;
   const images = present({ currentImage, desiredImage: configImage?.desiredImage });
   const { versionUnknown: _, ...osBackend } = tool;
@@ -84,12 +66,10 @@ function runningOf(
     bootID,
     osBackend,
     daemonVersion: SHALE_VERSION,
-    ...present({
-      configImage: hasFields(images) ? images : undefined,
-      mode: current?.mode,
-      baseImage: current === undefined ? bootedImage : current.baseImage,
-      certificates: hasFields(certificates) ? certificates : undefined,
-    }),
+    configImage: hasFields(images) ? images : undefined,
+    mode: current?.mode,
+    baseImage: current === undefined ? bootedImage : current.baseImage,
+    certificates: hasFields(certificates) ? certificates : undefined,
   };
 }
 
@@ -98,19 +78,14 @@ function hasFields(object: object): boolean {
 }
 
 /** What the node does, and did last. */
-function updateOf({
-  phase,
-  lastUpdate,
-  lastRepair,
-}: NodeReport): Pick<MachineConfigNodeStatus, 'plan' | 'staging' | 'lastUpdate' | 'lastRepair'> {
+function updateOf({ phase, lastUpdate, lastRepair }: NodeReport) {
   const plan = planOf(phase);
-  const staging = phase.kind === 'preparing' ? phase.staging : undefined;
-  return present({
+  return {
     plan: plan && { ...plan, causes: plan.causes.slice(0, MOST_CAUSES) },
-    staging: staging && { ...staging },
+    staging: phase.kind === 'preparing' ? phase.staging : undefined,
     lastUpdate: lastUpdate && { ...lastUpdate, causes: lastUpdate.causes.slice(0, MOST_CAUSES) },
     lastRepair,
-  });
+  };
 }
 
 /** A failure is over once another target is on the disk (conditionsOf), and so is what it was about. */

@@ -3,7 +3,7 @@ import { type Current, nodeConfigOf } from '../records/current.ts';
 import { readImageConfig } from '../records/image-config.ts';
 import type { LeftOut } from '../records/left-out.ts';
 import type { Drift } from './drift/drift.ts';
-import { verifyConfig } from './drift/verify-config.ts';
+import { verifyConfig } from './drift/verify-content.ts';
 import type { ContentMode } from './entries/desired-tree.ts';
 
 /** All that Shale manages on a node's disk, derived from the rendered config alone. */

@@ -2,10 +2,18 @@ import { readMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { begin } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { guardNextBoot, makeNextBoot, settleNextBoot } from '../steps/next-boot.ts';
-import type { Observation, Step } from '../steps/step.ts';
+import type { Phase } from '../steps/phase.ts';
+import type { Observation } from '../steps/step.ts';
 import { again, normal, publish, type StepContext, type StepOutcome } from '../steps/step-context.ts';
 import { formatNodeTarget, type PreparedUpdate } from '../steps/update.ts';
-import { type ArmedBoot, preparedOf, readArmedBoot, removeArmedBoot, writeArmedBoot } from './armed-boot.ts';
+import {
+  type ArmedBoot,
+  type ArmingStep,
+  preparedOf,
+  readArmedBoot,
+  removeArmedBoot,
+  writeArmedBoot,
+} from './armed-boot.ts';
 import { etcDigest } from './etc-digest.ts';
 
 /**
@@ -57,8 +65,13 @@ async function stayArmed(
     context.telemetry.log.info('Making the target the next boot again: /etc has changed');
     return armNextBoot(context, update, observation);
   }
-  await publish(context, observation, { kind: 'armed', plan: { ...update.plan, nextBoot: true } });
+  await publish(context, observation, armedPhase(armed));
   return { kind: 'wait', ms: ETC_LOOK_MS };
+}
+
+/** @returns the phase of a node whose next boot is its target. */
+export function armedPhase({ plan }: ArmedBoot): Phase {
+  return { kind: 'armed', plan: { ...plan, nextBoot: true } };
 }
 
 /** What somebody changes in /etc for longer than this before they reboot is in the target. */
@@ -80,7 +93,7 @@ async function disarm(context: StepContext, { current }: Observation): Promise<S
 /** @throws what keeps the step from being taken; it is decided again then. */
 export function takeArmingStep(
   context: StepContext,
-  step: Extract<Step, { kind: 'arm' | 'stayArmed' | 'disarm' }>,
+  step: ArmingStep,
   observation: Observation,
 ): Promise<StepOutcome> {
   switch (step.kind) {

@@ -100,6 +100,14 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await daemon.until('the target as the next boot still', isArmedFor(next));
       expect((await world.nextBoot())?.id).toBe(staged?.id);
 
+      // So does one whose node somebody else holds, and it still reports what boots next.
+      await daemon.want({ ...permitted('rendered-2', next), heldBy: 'its lease is held by ops' });
+      const held = await daemon.until(
+        'a look at the held node',
+        ({ metadata, status: seen }) => seen?.observedGeneration === metadata.generation,
+      );
+      expect(isArmedFor(next)(held)).toBe(true);
+
       await node.host.reboot('maintenance', deadline(10_000));
       const updated = await daemon.until('the target', isAt('rendered-2'));
       expect(updated.status?.lastUpdate).toMatchObject({

@@ -26,6 +26,14 @@ const ArmedBoot = z.object({
 });
 export type ArmedBoot = z.infer<typeof ArmedBoot>;
 
+/** The steps of a node whose next boot may be its target before it is granted. */
+export type ArmingStep =
+  /** Make the target the next boot, and reboot nothing. */
+  | { readonly kind: 'arm'; readonly update: PreparedUpdate }
+  | { readonly kind: 'stayArmed'; readonly update: PreparedUpdate; readonly armed: ArmedBoot }
+  /** Have the node boot what it runs: what was armed may no longer be, or is no longer what was armed. */
+  | { readonly kind: 'disarm' };
+
 const record = stateRecord('armed-boot.json', ArmedBoot);
 
 /** There is none where the next boot is what the node runs. */

@@ -120,7 +120,7 @@ describe('a node that is armed while somebody else holds it stays so', () => {
       armed({ spec: layered('rendered-2', '2', { ...permitted, heldBy }), nextDeployment: 'theirs.0' }),
     ],
   ])('%s', (_what, observation) => {
-    expect(decide(observation)).toEqual({ kind: 'leaveAlone', why: heldBy, armed: armedBoot });
+    expect(decide(observation)).toEqual({ kind: 'leaveAlone', why: heldBy });
     const { heldBy: _, ...free } = observation.spec;
     expect(decide({ ...observation, spec: free }).kind).not.toBe('leaveAlone');
   });

@@ -1,7 +1,7 @@
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
-import type { DaemonObservation, Step } from '../steps/step.ts';
+import type { DaemonObservation } from '../steps/step.ts';
 import { isFor, isGranted, leadsTo, type PreparedUpdate, reboots, type Target } from '../steps/update.ts';
-import type { ArmedBoot } from './armed-boot.ts';
+import type { ArmingStep } from './armed-boot.ts';
 
 /**
  * @returns the step that makes, or keeps, a target the next boot without a reboot; undefined where the update takes the
@@ -11,7 +11,7 @@ export function armingStep(
   update: PreparedUpdate,
   target: Target,
   { spec, journal, armed }: DaemonObservation,
-): Step | undefined {
+): ArmingStep | undefined {
   const waits = journal === undefined && reboots(update) && !isGranted(spec, target, 'Disrupt');
   if (!waits || !mayArm(spec, target)) return undefined;
   return armed === undefined ? { kind: 'arm', update } : { kind: 'stayArmed', update, armed };
@@ -19,22 +19,24 @@ export function armingStep(
 
 /**
  * @param prepared what was worked out for the target, while that is as it was.
- * @returns whether the next boot still is what was armed, and may be.
+ * @returns the step that ends an armed boot; undefined where nothing is armed, or the next boot still is what was armed
+ *   and may be.
  */
-export function staysArmed(
-  armed: ArmedBoot,
-  { target, prepared }: { readonly target: Target; readonly prepared: PreparedUpdate | undefined },
-  { spec, bootID, nextDeployment }: DaemonObservation,
-): boolean {
-  return (
+export function disarmingStep(
+  prepared: PreparedUpdate | undefined,
+  target: Target,
+  { armed, spec, bootID, nextDeployment }: DaemonObservation,
+): ArmingStep | undefined {
+  if (armed === undefined) return undefined;
+  const staysArmed =
     mayArm(spec, target) &&
     // An ordinary update begins from what it knows.
     !isGranted(spec, target, 'Disrupt') &&
     leadsTo(armed, target) &&
     armed.bootID === bootID &&
     armed.deployment === nextDeployment &&
-    prepared !== undefined
-  );
+    prepared !== undefined;
+  return staysArmed ? undefined : { kind: 'disarm' };
 }
 
 /**

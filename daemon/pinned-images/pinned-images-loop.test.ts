@@ -3,11 +3,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { PinnedImagesRequest } from '../../api/pinned-image-set.ts';
 import { present } from '../../api/present.ts';
 import { patience } from '../../test/fixtures/patience.ts';
 import { RuntimeStandIn } from '../../test/fixtures/runtime-stand-in.ts';
-import { type PinnedImagesLoop, runPinnedImages } from './pinned-images-loop.ts';
+import { quietChannel } from '../../test/fixtures/step-context.ts';
+import type { BesideChannel } from '../steps/beside.ts';
+import { type PinnedImagesLoop, pinnedImages, runPinnedImages } from './pinned-images-loop.ts';
 import type { PinnedImagesReport } from './report.ts';
 
 /** The loop of a node without images of its own, against a channel in memory. */
@@ -253,4 +256,44 @@ test('a node that somebody else holds pulls and pins nothing, and does so at onc
   runtime.onPull = () => undefined;
   hold(undefined);
   await until(() => expect(runtime.pinned()).toEqual([image]));
+});
+
+test('what its flag says in MiB stays free', async () => {
+  const image = `r.io/a@sha256:${'a'.repeat(64)}`;
+  const root = mkdtempSync(path.join(tmpdir(), 'pinned-loop-'));
+  const stop = new AbortController();
+  const object = {
+    metadata: { name: 'worker-1' },
+    spec: { pinnedImages: { sets: [{ name: 'one', generation: 1 }], containerRuntime: 'containerd' } },
+  } as MachineConfigNode;
+  let status: MachineConfigNodeStatus | undefined;
+  const work = pinnedImages.withFlags({ pinnedImagesReserve: 10 ** 12 });
+  const ended = work({
+    ports: {
+      host: { root },
+      runOnHost: new RuntimeStandIn(root, 'containerd').run,
+      images: { open: async () => ({ labels: {}, layers: [] }) },
+    },
+    client: { find: async () => ({ metadata: { name: 'one' }, spec: { pinnedImages: [{ name: image }] } }) },
+    channel: {
+      ...quietChannel,
+      object,
+      update: async (compute: Parameters<BesideChannel['update']>[0]) => {
+        status = compute(object, new Date());
+      },
+    },
+    settings: { certificatePaths: { pullSecret: '/none' } },
+    telemetry: { log: pino({ level: 'silent' }), events: { warning: () => undefined } },
+    signal: stop.signal,
+  } as unknown as Parameters<typeof work>[0]);
+  onTestFinished(async () => {
+    stop.abort();
+    await ended;
+    rmSync(root, { recursive: true });
+  });
+  await until(() =>
+    expect(status?.pinnedImageSets?.[0]?.lastFailedGenerationError).toMatch(
+      /and 1000000000000 MiB have to stay free$/,
+    ),
+  );
 });

@@ -1,10 +1,12 @@
+import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import type { PinnedImagesRequest } from '../../api/pinned-image-set.ts';
 import { present } from '../../api/present.ts';
+import { wholeNumber } from '../../cluster/process.ts';
 import { type Backoff, backoffMs } from '../../cluster/work-queue.ts';
 import { type HolderChannel, whileFree } from '../host/while-free.ts';
-import type { Beside, BesideChannel } from '../steps/beside.ts';
+import type { Beside, BesideChannel, BesideCommand } from '../steps/beside.ts';
 import { warning } from '../steps/step-context.ts';
 import { whyOf } from './image-runtime.ts';
 import { type KeepImagesContext, keepImages, RESERVE_BYTES } from './keep-images.ts';
@@ -39,6 +41,19 @@ const PINNED_IMAGES = {
   // Somebody may remove an image, or change the runtime's configuration.
   recheckMs: 3_600_000,
 } as const satisfies Partial<PinnedImagesLoop>;
+
+/** The loop with its flag, as the daemon's command has it. */
+export const pinnedImages: BesideCommand = {
+  addOptions: (command: Command) =>
+    void command.option(
+      '--pinned-images-reserve <MiB>',
+      'disk space that stays free when images of PinnedImageSets are pulled',
+      wholeNumber(0),
+      RESERVE_BYTES / 1024 ** 2,
+    ),
+  withFlags: ({ pinnedImagesReserve }: { readonly pinnedImagesReserve: number }) =>
+    keepPinnedImages({ reserveBytes: pinnedImagesReserve * 1024 ** 2 }),
+};
 
 /** @param options of PINNED_IMAGES, where they differ. @returns the loop, for the daemon to run. */
 export function keepPinnedImages(

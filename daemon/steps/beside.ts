@@ -1,3 +1,4 @@
+import type { Command, OptionValues } from 'commander';
 import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { StatusChannel, StepContext } from './step-context.ts';
 
@@ -12,3 +13,10 @@ export interface BesideChannel extends StatusChannel {
 
 /** Work on the node beside the steps of updates, which never wait for it. Ends when the signal is aborted. */
 export type Beside = (context: StepContext & { readonly channel: BesideChannel }) => Promise<void>;
+
+/** Such work with the options that it has on the daemon's command line. */
+export interface BesideCommand {
+  addOptions(command: Command): void;
+  /** @param flags of the command line. */
+  withFlags(flags: OptionValues): Beside;
+}

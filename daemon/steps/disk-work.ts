@@ -4,7 +4,7 @@ import { present } from '../../api/present.ts';
 import { endForce, isForced } from '../content/drift/drift.ts';
 import type { ComparedHost } from '../content/drift/label-drift.ts';
 import { type RestoreTarget, restoreLabels } from '../content/write/restore-content.ts';
-import { writeConfig } from '../content/write/write-config.ts';
+import { writeConfig } from '../content/write/write-content.ts';
 import type { NodePorts } from '../host/host.ts';
 import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntryAt } from '../records/journal.ts';

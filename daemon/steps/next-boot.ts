@@ -4,7 +4,7 @@ import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { untouchedManagedPaths } from '../content/live/managed-etc.ts';
 import { carriedBy, managedContent, standardContent } from '../content/managed-content.ts';
 import { planPasswords, readPasswordFields } from '../content/passwords.ts';
-import { type ContentWrite, UndoError, writeContent } from '../content/write/write-config.ts';
+import { type ContentWrite, UndoError, writeContent } from '../content/write/write-content.ts';
 import { installWatchdog } from '../host/boot-watchdog/install.ts';
 import { carryCertificates, handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { NodeDeployment, OsBackend } from '../os/backend.ts';

@@ -7,7 +7,7 @@ import { standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import { isForced } from '../content/drift/drift.ts';
 import { verifyWithLabels } from '../content/drift/label-drift.ts';
 import { managedContent } from '../content/managed-content.ts';
-import { ForeignChangeError } from '../content/write/write-config.ts';
+import { ForeignChangeError } from '../content/write/write-content.ts';
 import { contentDigest, readTreeEntry } from '../files/tree-entry.ts';
 import { noWrongLabels } from '../host/selinux-labels.ts';
 import { writeCurrent } from '../records/current.ts';

@@ -4,7 +4,7 @@ import { verifyWithLabels } from '../content/drift/label-drift.ts';
 import { desiredTree } from '../content/entries/desired-tree.ts';
 import { byCause, type ManagedContent, managedContent } from '../content/managed-content.ts';
 import { restoreContent } from '../content/write/restore-content.ts';
-import { ForeignChangeError } from '../content/write/write-config.ts';
+import { ForeignChangeError } from '../content/write/write-content.ts';
 import { HostTree } from '../files/host-tree.ts';
 import { imageEtcIn } from '../files/image-tree.ts';
 import { readTree } from '../files/read-tree.ts';

@@ -8,7 +8,7 @@ import { type Drift, formatDrifts, isForced } from '../content/drift/drift.ts';
 import { verifyWithLabels } from '../content/drift/label-drift.ts';
 import { desiredTree, UnknownAccountError } from '../content/entries/desired-tree.ts';
 import { byCause, type ManagedContent, managedContent } from '../content/managed-content.ts';
-import { checkContent } from '../content/write/write-config.ts';
+import { checkContent } from '../content/write/write-content.ts';
 import { NoRoomError } from '../content/write/write-log.ts';
 import { PathError } from '../files/host-file-error.ts';
 import type { NodePorts } from '../host/host.ts';

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { begun, image, into, powered, withFile } from '../../test/fixtures/powered-node.ts';
 import { deployment, imageOf, observation, standard } from '../../test/fixtures/step-context.ts';
-import { finishOrUndoWrite, writeConfig } from '../content/write/write-config.ts';
+import { finishOrUndoWrite, writeConfig } from '../content/write/write-content.ts';
 import { observe } from '../observe.ts';
 import { nodeConfigOf, readCurrent, writeCurrent } from '../records/current.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { nodePaths } from '../../api/names.ts';
 import { begun, image, into, powered, withFile } from '../../test/fixtures/powered-node.ts';
 import { imageOf, LEASE_HOLDER, observation, standard } from '../../test/fixtures/step-context.ts';
-import { ForeignChangeError } from '../content/write/write-config.ts';
+import { ForeignChangeError } from '../content/write/write-content.ts';
 import { contentDigestAt } from '../files/read-tree.ts';
 import { hasWatchdog } from '../host/boot-watchdog/install.ts';
 import type { Current } from '../records/current.ts';

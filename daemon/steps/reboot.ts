@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ForeignChangeError } from '../content/write/write-config.ts';
+import { ForeignChangeError } from '../content/write/write-content.ts';
 import { rebootWords } from '../reboot/reboot-words.ts';
 import { rebootSoftly } from '../reboot/request.ts';
 import { type Current, writeCurrent } from '../records/current.ts';

@@ -11,7 +11,7 @@ import {
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
-import { UndoError } from '../content/write/write-config.ts';
+import { UndoError } from '../content/write/write-content.ts';
 import type { Current } from '../records/current.ts';
 import { readLastRepair } from '../records/last-repair.ts';
 import { repair } from './repair.ts';

@@ -3,7 +3,7 @@ import { errorMessage } from '../../api/error-message.ts';
 import { OPERATOR_LEASE_HOLDER } from '../../api/names.ts';
 import { LONGEST_MESSAGE } from '../../api/object.ts';
 import { managedContent } from '../content/managed-content.ts';
-import { UndoError } from '../content/write/write-config.ts';
+import { UndoError } from '../content/write/write-content.ts';
 import { writeLastRepair } from '../records/last-repair.ts';
 import { otherHolder } from './await-grant.ts';
 import { putBack } from './put-back.ts';

@@ -1,8 +1,8 @@
-import { verifyConfig } from '../content/drift/verify-config.ts';
+import { verifyConfig } from '../content/drift/verify-content.ts';
 import { managedContent, standardContent } from '../content/managed-content.ts';
 import { restoreLabels } from '../content/write/restore-content.ts';
 import { leftOfOthers } from '../content/write/state-content.ts';
-import { writeContent } from '../content/write/write-config.ts';
+import { writeContent } from '../content/write/write-content.ts';
 import { removeWatchdog } from '../host/boot-watchdog/install.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { type Current, imageOf, nodeConfigOf, readCurrent } from '../records/current.ts';

@@ -8,7 +8,7 @@ import type { FailureReason, MachineConfigNodeSpec, UpdateRecord } from '../../a
 import type { CertificateName, CertificateVersions } from '../../api/node-certificates.ts';
 import type { BootedArguments } from '../content/drift/kernel-argument-drift.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
-import type { ArmedBoot } from '../next-boot/armed-boot.ts';
+import type { ArmedBoot, ArmingStep } from '../next-boot/armed-boot.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
@@ -107,18 +107,11 @@ export type Step =
     }
   /** The node runs its target, and somebody requests a reboot. */
   | { readonly kind: 'awaitReboot'; readonly update: Update }
-  /** Make the target the next boot, and reboot nothing. */
-  | { readonly kind: 'arm'; readonly update: PreparedUpdate }
-  | { readonly kind: 'stayArmed'; readonly update: PreparedUpdate; readonly armed: ArmedBoot }
-  /** Have the node boot what it runs: what was armed may no longer be, or is no longer what was armed. */
-  | { readonly kind: 'disarm' }
+  | ArmingStep
   | { readonly kind: 'apply'; readonly update: Update }
   | { readonly kind: 'reboot'; readonly update: Update }
-  /**
-   * Somebody else holds the node: what is not granted changes nothing, and its next boot stays as it is. `armed`:
-   * the target that this is.
-   */
-  | { readonly kind: 'leaveAlone'; readonly why: string; readonly armed?: ArmedBoot | undefined }
+  /** Somebody else holds the node: what is not granted changes nothing, and its next boot stays as it is. */
+  | { readonly kind: 'leaveAlone'; readonly why: string }
   | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason }
   /** The node runs its target and was not healthy, with nothing to roll back to: it may be by now. */
   | { readonly kind: 'recheck'; readonly why: string }

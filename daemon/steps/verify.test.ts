@@ -22,6 +22,8 @@ import { noMetrics } from './node-metrics.ts';
 import type { Phase } from './phase.ts';
 import { verifyBoot } from './verify.ts';
 
+const { leaseHolder: _, ...unasked } = rebooting;
+
 describe('a node that has booted its target', () => {
   test('ends the update once it is healthy', async () => {
     const { context, root, phases, ran } = await booted();
@@ -77,8 +79,9 @@ describe('a node that has booted its target', () => {
 
   test.each<[string, JournalEntry, number]>([
     ['of an update', rebooting, 1],
-    ['that nobody granted', { ...rebooting, withoutGrant: true }, 0],
-    ['that the node came with', { ...rebooting, firstBoot: true }, 0],
+    ['that nobody granted', { ...unasked, withoutGrant: true }, 0],
+    ['that the node came with', { ...unasked, firstBoot: true }, 0],
+    ['by somebody else into its target', { ...unasked, plan: { ...unasked.plan, nextBoot: true } }, 0],
     ['after the one that an update asked for', verifying(1_000, { bootID: 'boot-1' }), 0],
   ])('measures a reboot %s (%#)', async (_name, entry, times) => {
     const rebooted = vi.fn();

@@ -4,7 +4,7 @@ import { present } from '../../api/present.ts';
 import { verifyWithLabels } from '../content/drift/label-drift.ts';
 import { carriedBy, managedContent } from '../content/managed-content.ts';
 import { restoreLabels } from '../content/write/restore-content.ts';
-import { UndoError, writeContent } from '../content/write/write-config.ts';
+import { UndoError, writeContent } from '../content/write/write-content.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
 import { asRebooted } from '../reboot/choose-reboot.ts';
 import { advance, type JournalEntry, type JournalEntryAt } from '../records/journal.ts';
@@ -57,8 +57,8 @@ export async function verifyBoot(
   const verifying = await startOrResume(context, entry, observation.bootID);
   if (verifying !== entry) {
     await journal.write(verifying);
-    const isOurs = entry.withoutGrant !== true && entry.firstBoot !== true && entry.plan.nextBoot !== true;
-    if (entry.step !== 'verifying' && isOurs) recordReboot(context, entry);
+    // Without a lease somebody else has rebooted the node.
+    if (entry.step !== 'verifying' && entry.leaseHolder !== undefined) recordReboot(context, entry);
   }
   const { sinceMs, boots } = verifying.verifying;
   const elapsedMs = () => uptimeMs() - sinceMs;

@@ -15,8 +15,8 @@ import {
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { verifyConfig } from '../../daemon/content/drift/verify-config.ts';
-import { type WriteTarget, writeConfig } from '../../daemon/content/write/write-config.ts';
+import { verifyConfig } from '../../daemon/content/drift/verify-content.ts';
+import { type WriteTarget, writeConfig } from '../../daemon/content/write/write-content.ts';
 import { takeSteps } from '../../daemon/files/write-step.ts';
 import { emptyNodeConfig as empty, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { configOf, fileOf } from '../fixtures/configs.ts';

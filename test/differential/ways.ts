@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
-import { verifyConfig } from '../../daemon/content/drift/verify-config.ts';
+import { verifyConfig } from '../../daemon/content/drift/verify-content.ts';
 import { UnknownAccountError } from '../../daemon/content/entries/desired-tree.ts';
 import { applyLive, type LiveApply, verifyLive } from '../../daemon/content/live/live-apply.ts';
 import { untouchedManagedPaths } from '../../daemon/content/live/managed-etc.ts';
@@ -24,7 +24,7 @@ import {
   type WriteTarget,
   writeConfig,
   writeContent,
-} from '../../daemon/content/write/write-config.ts';
+} from '../../daemon/content/write/write-content.ts';
 import { PathError } from '../../daemon/files/host-file-error.ts';
 import { LiveApplyRefused } from '../../daemon/files/tree-change.ts';
 import { noLabels } from '../../daemon/host/selinux-labels.ts';

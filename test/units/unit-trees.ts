@@ -4,7 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { nodePaths } from '../../api/names.ts';
 import { layerContent } from '../../builder/layer/layer-content.ts';
-import { writeConfig } from '../../daemon/content/write/write-config.ts';
+import { writeConfig } from '../../daemon/content/write/write-content.ts';
 import { readTree } from '../../daemon/files/read-tree.ts';
 import { etcOfImage } from '../../daemon/files/units-of-image.ts';
 import { writeLayer } from '../../image/layer/write-layer.ts';

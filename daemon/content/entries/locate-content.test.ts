@@ -5,7 +5,7 @@ import { config, createTree, link, OWN } from '../../../test/fixtures/config-tre
 import { HostTree } from '../../files/host-tree.ts';
 import { watchedNames } from '../drift/drift-watch.ts';
 import { labelDrifts } from '../drift/label-drift.ts';
-import { verifyConfig } from '../drift/verify-config.ts';
+import { verifyConfig } from '../drift/verify-content.ts';
 import { restoreContent } from '../write/restore-content.ts';
 import { desiredTree } from './desired-tree.ts';
 import { locateContent } from './locate-content.ts';

@@ -59,7 +59,7 @@ const NOT_OF_THE_IMAGE: ReadonlySet<string> = new Set([
 
 /**
  * Compares the running root with what the next boot will have: /usr as a whole, /etc by ostree's three-way merge. State
- * is not the image's (daemon/content/write/write-config.ts).
+ * is not the image's (daemon/content/write/write-content.ts).
  *
  * @throws LiveApplyRefused when only a reboot can bring the difference about: another kernel, other kernel arguments,
  *   other top-level links, an edit that can't be merged.

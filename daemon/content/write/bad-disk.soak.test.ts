@@ -6,8 +6,8 @@ import { samplePoints } from '../../../test/fixtures/sample.ts';
 import { fill, noMounts, smallDisk } from '../../../test/fixtures/small-disk.ts';
 import { createTree, first, second, snapshot } from '../../../test/fixtures/written-tree.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
-import { verifyConfig } from '../drift/verify-config.ts';
-import { finishOrUndoWrite, writeConfig } from './write-config.ts';
+import { verifyConfig } from '../drift/verify-content.ts';
+import { finishOrUndoWrite, writeConfig } from './write-content.ts';
 
 const signal = deadline(600_000);
 /** Steps of a sample. */

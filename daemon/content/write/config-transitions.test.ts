@@ -8,8 +8,8 @@ import { deadline } from '../../../test/fixtures/patience.ts';
 import { sample } from '../../../test/fixtures/sample.ts';
 import { readTree } from '../../files/read-tree.ts';
 import { contentDigest } from '../../files/tree-entry.ts';
-import { verifyConfig } from '../drift/verify-config.ts';
-import { writeConfig } from './write-config.ts';
+import { verifyConfig } from '../drift/verify-content.ts';
+import { writeConfig } from './write-content.ts';
 import type { WriteTarget } from './write-log.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { type ComparedHost, labelDrifts } from '../drift/label-drift.ts';
 import type { ManagedContent } from '../managed-content.ts';
-import { type Written, writeContent } from './write-config.ts';
+import { type Written, writeContent } from './write-content.ts';
 import type { WriteTarget } from './write-log.ts';
 
 /** The running root, and how its labels are compared. */

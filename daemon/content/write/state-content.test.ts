@@ -9,7 +9,7 @@ import { noLabels } from '../../host/selinux-labels.ts';
 import { readStatePaths } from '../../records/state-paths.ts';
 import type { ManagedContent } from '../managed-content.ts';
 import { settleStateContent } from './state-content.ts';
-import { writeContent } from './write-config.ts';
+import { writeContent } from './write-content.ts';
 
 const own = { user: { id: process.getuid?.() ?? 0 }, group: { id: process.getgid?.() ?? 0 } };
 

@@ -5,7 +5,7 @@ import { isManaged, type ManagedPaths, mergeManaged } from '../../records/manage
 import { isStatePath, readStatePaths, writeStatePaths } from '../../records/state-paths.ts';
 import { desiredTree, HASH_UP_TO } from '../entries/desired-tree.ts';
 import type { ManagedContent } from '../managed-content.ts';
-import { releasePaths, UndoError, type WriteTarget } from './write-config.ts';
+import { releasePaths, UndoError, type WriteTarget } from './write-content.ts';
 
 /** What became of paths that no config has any more. */
 export interface StateSettled {

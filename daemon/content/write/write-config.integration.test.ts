@@ -20,10 +20,10 @@ import { configOf, fileOf } from '../../../test/fixtures/configs.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { createTree, first, second, snapshot } from '../../../test/fixtures/written-tree.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
-import { verifyConfig } from '../drift/verify-config.ts';
+import { verifyConfig } from '../drift/verify-content.ts';
 import { untouchedManagedPaths } from '../live/managed-etc.ts';
 import { readPasswordFields } from '../passwords.ts';
-import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-config.ts';
+import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-content.ts';
 
 const signal = deadline(600_000);
 

@@ -9,8 +9,8 @@ import { sample, samplePoints } from '../../../test/fixtures/sample.ts';
 import { createTree, first, second, snapshot } from '../../../test/fixtures/written-tree.ts';
 import { programFile } from '../../../workshop/sandbox/programs.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
-import { verifyConfig } from '../drift/verify-config.ts';
-import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-config.ts';
+import { verifyConfig } from '../drift/verify-content.ts';
+import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-content.ts';
 
 const signal = deadline(600_000);
 const killedWrite = programFile(

@@ -9,7 +9,7 @@ import { contentDigestAt } from '../../files/read-tree.ts';
 import { nodeConfigOf } from '../../records/current.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
 import { readOriginals } from './originals.ts';
-import { ForeignChangeError, UndoError, writeConfig } from './write-config.ts';
+import { ForeignChangeError, UndoError, writeConfig } from './write-content.ts';
 import { NoRoomError, UnlabelledError } from './write-log.ts';
 
 /** Files belong to whoever runs the test. */

@@ -11,7 +11,7 @@ import { readStatePaths } from '../../records/state-paths.ts';
 import type { ManagedContent } from '../managed-content.ts';
 import { readOriginals } from './originals.ts';
 import { settleStateContent } from './state-content.ts';
-import { type ContentWrite, checkContent, writeContent } from './write-config.ts';
+import { type ContentWrite, checkContent, writeContent } from './write-content.ts';
 
 const byImage = (of: NodeConfig): ManagedContent => ({ delivery: 'Layered', config: of });
 const directory = (at: string, mode: number) => new Map([[at, { path: at, mode, ...OWN }]]);

@@ -6,7 +6,7 @@ import type { NodeConfig } from '../../../machineconfig/node-config.ts';
 import { configOf, fileOf } from '../../../test/fixtures/configs.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { labelDrifts } from './label-drift.ts';
-import { verifyConfig } from './verify-config.ts';
+import { verifyConfig } from './verify-content.ts';
 
 /** Files belong to whoever runs the test. */
 const OWN = { user: { id: process.getuid?.() ?? 0 }, group: { id: process.getgid?.() ?? 0 } };

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configOf, fileOf, unitsOf } from '../../../test/fixtures/configs.ts';
 import { UnknownAccountError } from '../entries/desired-tree.ts';
-import { verifyConfig } from './verify-config.ts';
+import { verifyConfig } from './verify-content.ts';
 
 describe('verifyConfig', () => {
   let root: string;
