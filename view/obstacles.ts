@@ -1,6 +1,6 @@
-import { unsupportedBecause } from '../predict/node/predict-node.ts';
 import type { Node } from '../api/kubernetes.ts';
 import { annotations } from '../api/names.ts';
+import { unsupportedBecause } from '../predict/node/predict-node.ts';
 import { holdersOf } from '../rollout/gates/gates.ts';
 import { objectNamed } from './named.ts';
 import { type NodesCluster, nodeSource, seenNode } from './node-source.ts';

@@ -1,6 +1,6 @@
-import { unsupportedBecause } from '../predict/node/predict-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { maxUnavailable } from '../api/max-unavailable.ts';
+import { unsupportedBecause } from '../predict/node/predict-node.ts';
 import { poolHold } from '../rollout/gates/gates.ts';
 import { fullFor, occupiedBy, plansDisruption } from '../rollout/pools/choose-nodes.ts';
 import { type FullDomain, failureDomainsOf } from '../rollout/pools/failure-domains.ts';

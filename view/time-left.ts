@@ -1,5 +1,5 @@
-import { domainRounds } from '../predict/cost.ts';
 import { statesAtWork } from '../api/node-state.ts';
+import { domainRounds } from '../predict/cost.ts';
 import type { HoldView, NodeView, PoolView } from './schemas.ts';
 
 /** How long a rollout will take until the last node has taken it. */
