@@ -1,3 +1,5 @@
+import { warningsOf } from '../predict/objects/offline-problems.ts';
+import { policiesOf } from '../predict/objects/offline-policies.ts';
 import { Command } from 'commander';
 import { type EffectiveAction, formatActions } from '../api/disruption-action.ts';
 import { type ClusterPolicies, MIRROR_CHANGES } from '../api/disruption-policy.ts';
@@ -7,12 +9,7 @@ import { policiesOfPool, summarisePools } from '../disruption/pool-policies.ts';
 import { inWords } from '../disruption/summarise-policies.ts';
 import { configurationProblems } from '../disruption/validate-policy.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
-import {
-  type OfflineCluster,
-  offlineCluster,
-  policiesOf,
-  warningsOf,
-} from '../predict/objects/offline-cluster.ts';
+import { type OfflineCluster, offlineCluster } from '../predict/objects/offline-cluster.ts';
 import { type FileFlags, objectsOf, refuseMalformed } from './change/file-flags.ts';
 import { reportWarnings } from './change/report-warnings.ts';
 import { withClusterFlags } from './command-line/cluster-access.ts';

@@ -1,5 +1,7 @@
+import { renderOffline } from '../predict/objects/offline-rendering.ts';
+import { warningsOf } from '../predict/objects/offline-problems.ts';
 import { Command } from 'commander';
-import { offlineCluster, renderOffline, warningsOf } from '../predict/objects/offline-cluster.ts';
+import { offlineCluster } from '../predict/objects/offline-cluster.ts';
 import { limitsOf } from '../rollout/limit-flags.ts';
 import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './change/file-flags.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from './change/report-warnings.ts';

@@ -1,21 +1,12 @@
+import { layeredRenderings, renderOffline } from '../predict/objects/offline-rendering.ts';
+import { problemsOf, renderingProblems, warningsOf } from '../predict/objects/offline-problems.ts';
 import { Command } from 'commander';
 import type { KubernetesObject } from '../api/object.ts';
 import { noun, plural } from '../api/plural.ts';
 import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
 import { imageProblems } from '../predict/image/image-to-build.ts';
 import { formatRefusal, refusingNodes } from '../predict/node/refusing-nodes.ts';
-import {
-  formatObjectProblem,
-  layeredRenderings,
-  type ObjectProblem,
-  type ObjectRef,
-  type OfflineCluster,
-  offlineCluster,
-  problemsOf,
-  renderingProblems,
-  renderOffline,
-  warningsOf,
-} from '../predict/objects/offline-cluster.ts';
+import { type ObjectProblem, type ObjectRef, type OfflineCluster, formatObjectProblem, offlineCluster } from '../predict/objects/offline-cluster.ts';
 import { limitsOf } from '../rollout/limit-flags.ts';
 import { type FileFlags, withFilesOrCluster } from './change/file-flags.ts';
 import { type LiveCluster, readLiveCluster } from './change/live-cluster.ts';

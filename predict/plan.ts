@@ -29,9 +29,9 @@ import {
 import { type RefusingNodes, refusingNodes } from './node/refusing-nodes.ts';
 import type { ClusterState } from './objects/cluster-state.ts';
 import type { OfflineCluster } from './objects/offline-cluster.ts';
+import { policiesAfter } from './objects/offline-policies.ts';
 import { type PlannedPinnedImages, plannedPinnedImages } from './objects/pinned-images.ts';
 import { planWarnings } from './plan-warnings.ts';
-import { policiesAfter } from './policies-after.ts';
 import {
   asRendered,
   type BrokenPool,

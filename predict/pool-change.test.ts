@@ -2,7 +2,8 @@ import { describe, expect, it, test } from 'vitest';
 import { labels } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { DEFAULT_LIMITS } from '../machineconfig/ignition/contents.ts';
-import { changedCluster, offlineCluster, warningsOf } from './objects/offline-cluster.ts';
+import { changedCluster, offlineCluster } from './objects/offline-cluster.ts';
+import { warningsOf } from './objects/offline-problems.ts';
 import { asRendered, poolChanges } from './pool-change.ts';
 
 const MCO = 'machineconfiguration.openshift.io/v1';

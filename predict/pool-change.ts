@@ -7,12 +7,8 @@ import { runningConfig } from '../machineconfig/pools.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
 import { irreconcilable, type ReconcileOptions } from '../machineconfig/reconcilable.ts';
 import { KEEP_ONE } from '../machineconfig/render.ts';
-import {
-  type OfflineCluster,
-  type OfflineRendering,
-  problemLines,
-  renderOffline,
-} from './objects/offline-cluster.ts';
+import type { OfflineCluster } from './objects/offline-cluster.ts';
+import { type OfflineRendering, problemLines, renderOffline } from './objects/offline-rendering.ts';
 
 /** A pool that a change leaves without a target: it can't be rendered, or the operator refuses the change. */
 export interface BrokenPool {

@@ -8,6 +8,7 @@ import type { Condition } from '../api/object.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
 import { isUpdate } from '../predict/estimate.ts';
 import { poolHold } from '../rollout/gates/gates.ts';
+import type { SeenNode } from '../rollout/gates/seen-node.ts';
 import { rebootsByOthers } from '../rollout/next-boot/reboots-by-others.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { formatDomainWait } from '../rollout/pools/failure-domains.ts';
@@ -16,14 +17,7 @@ import { failuresOn, type NodeState, stateNameOf } from '../rollout/pools/node-s
 import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
 import { isRollingBack, isStaging } from '../rollout/pools/progress.ts';
 import { nodeHolds, settingsOfPool } from './holds.ts';
-import {
-  type ManagedNodeSource,
-  type NodeSource,
-  type NodesCluster,
-  nodeSource,
-  readState,
-  seenNode,
-} from './node-source.ts';
+import { type ManagedNodeSource, type NodesCluster, nodeSource, readState, seenNode } from './node-source.ts';
 import { adviceOn } from './retriable.ts';
 import type { NodeView } from './schemas.ts';
 import { type DomainWait, domainWaits } from './slots.ts';
@@ -42,24 +36,42 @@ export function nodeView(object: MachineConfigNode, cluster: NodesCluster, now: 
   return readNodeView({ ...source, domainWait: domainWaits(cluster, now).get(name) }, now);
 }
 
+/** A node as its objects show it at one moment, and as the operator's deciders see it. */
+interface NodeReading extends NodeViewSource {
+  readonly seen: SeenNode;
+  readonly state: NodeState;
+  /** Why a rollout skips it, as text. */
+  readonly obstacle: string | undefined;
+  /** ms since the epoch. */
+  readonly now: number;
+}
+
 /** @param now ms since the epoch. */
 export function readNodeView(source: NodeViewSource, now: number): NodeView {
-  const { machineConfigNode, lease, dispute } = source;
-  const { metadata, spec, status } = machineConfigNode;
+  const { metadata, spec } = source.machineConfigNode;
   const seen = seenNode(metadata.name, source, now);
   const state = readState(source, now);
-  const obstacle = dispute ?? state.holders[0]?.message;
-  const holds = nodeHolds(seen.node, lease, state);
-  const [runs, desired] = [status?.configImage?.currentImage, spec.configImage?.desiredImage];
-  const plan =
-    status?.plan?.config === spec.configVersion.desired && status.plan.image === desired
-      ? status.plan
-      : undefined;
-  const ready = seen.node.status?.conditions?.find(({ type }) => type === 'Ready');
+  const obstacle = source.dispute ?? state.holders[0]?.message;
+  const reading: NodeReading = { ...source, seen, state, obstacle, now };
   return {
     name: metadata.name,
     pool: spec.pool.name,
-    ...situationOf(source, state, obstacle, now),
+    ...situationOf(reading),
+    ...targetOf(reading),
+    ...availabilityOf(reading),
+    ...obstaclesTo(reading),
+  };
+}
+
+type Target = Pick<NodeView, 'mode' | 'osBackend' | 'config' | 'image' | 'actions' | 'staging' | 'nextBoot'>;
+
+/** What the node runs, and what its target requires. */
+function targetOf({ machineConfigNode }: NodeReading): Target {
+  const { spec, status } = machineConfigNode;
+  const [runs, desired] = [status?.configImage?.currentImage, spec.configImage?.desiredImage];
+  const isForTarget = status?.plan?.config === spec.configVersion.desired && status.plan.image === desired;
+  const plan = isForTarget ? status.plan : undefined;
+  return {
     mode: status?.mode,
     osBackend: status?.osBackend && formatOsBackend(status.osBackend),
     config: { current: status?.configVersion?.current || undefined, desired: spec.configVersion.desired },
@@ -67,12 +79,31 @@ export function readNodeView(source: NodeViewSource, now: number): NodeView {
     actions: plan && formatAsked(plan),
     staging: status?.staging,
     nextBoot: status?.plan?.nextBoot || undefined,
+  };
+}
+
+type Availability = Pick<NodeView, 'ready' | 'notReady' | 'cordoned' | 'zone' | 'domain' | 'fullDomain'>;
+
+/** Whether pods run on the node, and which nodes fail together with it. */
+function availabilityOf({ node, pool, seen, state, domainWait }: NodeReading): Availability {
+  const ready = seen.node.status?.conditions?.find(({ type }) => type === 'Ready');
+  const domains = pool && settingOf(pool, 'failureDomains');
+  return {
     ready: state.ready,
     notReady: state.ready ? undefined : ready?.message || undefined,
     cordoned: !state.schedulable,
     zone: state.zone || undefined,
-    domain: domainOf(source),
-    fullDomain: source.domainWait,
+    domain: domains && (node?.metadata.labels?.[domains.topologyKey] ?? ''),
+    fullDomain: domainWait,
+  };
+}
+
+type Obstacles = Pick<NodeView, 'leaseHolder' | 'advice' | 'obstacle' | 'holds'>;
+
+/** Who or what keeps the node from its target, and what to do about it. */
+function obstaclesTo({ machineConfigNode, seen, state, lease, obstacle }: NodeReading): Obstacles {
+  const holds = nodeHolds(seen.node, lease, state);
+  return {
     // An expired lease still names its last holder.
     leaseHolder: lease?.spec?.holderIdentity || undefined,
     advice: adviceOn(machineConfigNode),
@@ -103,24 +134,19 @@ export function timedNode(view: NodeView, { spec, status }: MachineConfigNode): 
 type Situation = Pick<NodeView, 'state' | 'since' | 'what' | 'blockedBy' | 'verification'>;
 
 /** What the operator or the daemon can't do on the node is why it comes no further, whatever it waits for. */
-function situationOf(
-  source: NodeViewSource,
-  state: NodeState,
-  obstacle: string | undefined,
-  now: number,
-): Situation {
-  const { status } = source.machineConfigNode;
-  const name = stateNameOf(state);
+function situationOf(reading: NodeReading): Situation {
+  const { status } = reading.machineConfigNode;
+  const name = stateNameOf(reading.state);
   const failing = failuresOn(status?.conditions);
-  const own = name === 'degraded' || failing.length === 0 ? whatOf(source, state, obstacle, now) : undefined;
+  const own = name === 'degraded' || failing.length === 0 ? whatOf(reading) : undefined;
   const what = [own, ...failing].filter((each) => each !== undefined && each !== '').join('; ');
   const blockedBy = name === 'draining' ? status?.drain?.blockedBy : status?.maintenanceDrain?.waitsFor;
   const verification = name === 'verifying' ? status?.verification : undefined;
-  return { state: name, since: sinceOf(source, state), what: what || undefined, verification, blockedBy };
+  return { state: name, since: sinceOf(reading), what: what || undefined, verification, blockedBy };
 }
 
 /** When the state began, as the objects record it. */
-function sinceOf({ machineConfigNode, lease }: ManagedNodeSource, state: NodeState): string | undefined {
+function sinceOf({ machineConfigNode, lease, state }: NodeReading): string | undefined {
   const { metadata, status } = machineConfigNode;
   const at = (type: NodeConditionType) => conditionOf(status?.conditions, type)?.lastTransitionTime;
   const taken = state.lease.by === 'us' ? lease?.spec?.acquireTime : undefined;
@@ -153,15 +179,11 @@ function sinceOf({ machineConfigNode, lease }: ManagedNodeSource, state: NodeSta
 }
 
 /** What the node does or waits for. The operator's remark costs more than the rest, so it is asked for last. */
-function whatOf(
-  source: NodeViewSource,
-  state: NodeState,
-  obstacle: string | undefined,
-  now: number,
-): string | undefined {
-  const { conditions } = source.machineConfigNode.status ?? {};
+function whatOf(reading: NodeReading): string | undefined {
+  const { node, state, obstacle } = reading;
+  const { conditions, verification } = reading.machineConfigNode.status ?? {};
   const { progress, stage } = state;
-  const remark = () => (source.node === undefined ? undefined : remarkOn(source, state, now));
+  const remark = () => (node === undefined ? undefined : remarkOn(reading));
   const name = stateNameOf(state);
   switch (name) {
     case 'degraded': {
@@ -175,7 +197,7 @@ function whatOf(
     case 'rebooting':
       return stage?.condition.message;
     case 'verifying':
-      return source.machineConfigNode.status?.verification?.waitsFor ?? stage?.condition.message;
+      return verification?.waitsFor ?? stage?.condition.message;
     case 'applying':
       return stage?.condition.message ?? 'permission granted';
     case 'staging':
@@ -186,9 +208,9 @@ function whatOf(
       if (obstacle !== undefined) return `skipped: ${obstacle}`;
       return (
         remark() ??
-        closedBecause(source) ??
-        domainRemark(source) ??
-        heldBecause(source) ??
+        closedBecause(reading) ??
+        (reading.domainWait && formatDomainWait(reading.domainWait)) ??
+        heldBecause(reading) ??
         conditionOf(conditions, 'UpdatePrepared')?.message
       );
     case 'unmanaged':
@@ -197,11 +219,7 @@ function whatOf(
 }
 
 /** What the node waits for, as the operator decides it from the same objects. */
-function remarkOn(
-  { machineConfigNode: { status }, pool }: ManagedNodeSource,
-  state: NodeState,
-  now: number,
-): string | undefined {
+function remarkOn({ machineConfigNode: { status }, pool, state, now }: NodeReading): string | undefined {
   const settings = pool === undefined ? undefined : settingsOfPool(pool);
   const context = {
     closed: pool === undefined || settings === undefined ? undefined : poolHold({ pool, settings })?.message,
@@ -215,7 +233,7 @@ function remarkOn(
 }
 
 /** Nothing starts in a pool that somebody closed, or that failed nodes have stopped. */
-function closedBecause({ pool }: NodeViewSource): string | undefined {
+function closedBecause({ pool }: NodeReading): string | undefined {
   if (pool === undefined) return undefined;
   const hold = poolHold({ pool, settings: settingsOfPool(pool) });
   if (hold !== undefined) return `waits: ${hold.message}`;
@@ -229,18 +247,8 @@ const CLOSED_BY: Readonly<Partial<Record<string, string>>> = {
   AwaitingMaintenanceWindow: 'waits: the maintenance window is closed',
 };
 
-function domainRemark({ domainWait }: NodeViewSource): string | undefined {
-  return domainWait && formatDomainWait(domainWait);
-}
-
-/** @returns the label that says with which nodes it fails together; undefined where its pool doesn't ask. */
-function domainOf({ node, pool }: NodeSource): string | undefined {
-  const domains = pool && settingOf(pool, 'failureDomains');
-  return domains && (node?.metadata.labels?.[domains.topologyKey] ?? '');
-}
-
 /** What the pool's nodes wait for that have staged their target, as the operator reports it: alerts are no objects. */
-function heldBecause({ pool }: ManagedNodeSource): string | undefined {
+function heldBecause({ pool }: NodeReading): string | undefined {
   const held = pool?.status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
   return held?.status === 'True' ? `held: ${held.message}` : undefined;
 }

@@ -1,3 +1,4 @@
+import { layeredRenderings } from '../../predict/objects/offline-rendering.ts';
 import { requestedBase } from '../../predict/image/image-inputs.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { isByDigest } from '../../api/references.ts';
@@ -6,7 +7,7 @@ import { parseManifest } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { BaseLookup, PoolLookups } from '../../predict/image/base-lookup.ts';
-import { layeredRenderings, type OfflineCluster } from '../../predict/objects/offline-cluster.ts';
+import type { OfflineCluster } from '../../predict/objects/offline-cluster.ts';
 import { askRegistry, type LookupAccess } from './pool-registry.ts';
 
 /** The name of a base image, as the builder looks it up for a pool. */

@@ -1,12 +1,12 @@
+import { warningsOf } from '../../predict/objects/offline-problems.ts';
 import { Command, Option } from 'commander';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { configurationProblems } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
 import { COSTS, type Cost, isAtLeast } from '../../predict/cost.ts';
-import { warningsOf } from '../../predict/objects/offline-cluster.ts';
 import { costOfPlan, isHindered, type PoolPlan } from '../../predict/plan.ts';
-import { keepsPolicy } from '../../predict/policies-after.ts';
+import { keepsPolicy } from '../../predict/objects/offline-policies.ts';
 import { type Change, type ChangeFlags, readChangeFlags, withChange } from '../change/file-flags.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from '../change/report-warnings.ts';
 import { connect, withLeaseNamespace } from '../command-line/cluster-access.ts';

@@ -1,3 +1,4 @@
+import { layeredRenderings } from '../../predict/objects/offline-rendering.ts';
 import { requestedBase } from '../../predict/image/image-inputs.ts';
 import { outcomeOf } from '../../api/build-outcome.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
@@ -11,7 +12,7 @@ import {
   pinnedBase,
   type RegistryAnswer,
 } from '../../predict/image/base-lookup.ts';
-import { layeredRenderings, type OfflineCluster } from '../../predict/objects/offline-cluster.ts';
+import type { OfflineCluster } from '../../predict/objects/offline-cluster.ts';
 import { askRegistry, type LookupAccess, type PoolRegistry } from './pool-registry.ts';
 
 /** A record of the base image that a pool's next image is based on. */

@@ -1,3 +1,4 @@
+import { layeredRenderings } from '../../predict/objects/offline-rendering.ts';
 import type { BaseContents, ChangedBase } from '../../predict/image/base-change.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
@@ -9,7 +10,6 @@ import { summaryOf } from '../../image/contents/summary.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
-import { layeredRenderings } from '../../predict/objects/offline-cluster.ts';
 import type { PoolPrediction } from '../../predict/plan.ts';
 import type { Change } from '../change/file-flags.ts';
 import { READING_DEADLINE_MS, readBoth } from '../image/read-contents.ts';

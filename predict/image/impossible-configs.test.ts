@@ -5,7 +5,9 @@ import type { KubernetesObject } from '../../api/object.ts';
 import { ignition, machineConfig } from '../../machineconfig/testdata/build.ts';
 import { impossibleConfigs } from '../../machineconfig/testdata/impossible-configs.ts';
 import { planned } from '../../test/fixtures/planned.ts';
-import { offlineCluster, problemsOf, renderingProblems, renderOffline } from '../objects/offline-cluster.ts';
+import { offlineCluster } from '../objects/offline-cluster.ts';
+import { problemsOf, renderingProblems } from '../objects/offline-problems.ts';
+import { renderOffline } from '../objects/offline-rendering.ts';
 import { isHindered } from '../plan.ts';
 import { imageProblems } from './image-to-build.ts';
 

@@ -7,7 +7,8 @@ import { formatPlan } from '../../cli/plan/plan-text.ts';
 import { condition } from '../../test/fixtures/observed-cluster.ts';
 import { planned } from '../../test/fixtures/planned.ts';
 import type { BaseLookup, PoolLookups } from '../image/base-lookup.ts';
-import { type OfflineCluster, offlineCluster, renderOffline } from '../objects/offline-cluster.ts';
+import { type OfflineCluster, offlineCluster } from '../objects/offline-cluster.ts';
+import { renderOffline } from '../objects/offline-rendering.ts';
 
 const STOCK = `r.example.com/os@sha256:${'a'.repeat(64)}`;
 const standard = {

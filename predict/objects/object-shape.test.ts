@@ -1,13 +1,8 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../api/object.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
-import {
-  formatObjectProblem,
-  offlineCluster,
-  problemsOf,
-  renderingProblems,
-  warningsOf,
-} from './offline-cluster.ts';
+import { formatObjectProblem, offlineCluster } from './offline-cluster.ts';
+import { problemsOf, renderingProblems, warningsOf } from './offline-problems.ts';
 
 const MCO = 'machineconfiguration.openshift.io/v1';
 const CONFIG = 'config.openshift.io/v1';

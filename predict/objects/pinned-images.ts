@@ -50,10 +50,7 @@ export function formatPinnedImages({ added, removed }: PinnedImagesChange): stri
 /**
  * @returns one line for each PinnedImageSet that is for no pool, and for each that a pool names and that is missing.
  */
-export function unselectedImages(
-  sets: readonly PinnedImageSet[],
-  pools: readonly MachineConfigPool[],
-): readonly string[] {
+export function unselectedImages({ pinnedImageSets: sets, pools }: SetsAndPools): readonly string[] {
   if (pools.length === 0) return [];
   const ofPools = pools.map((pool) => ({ pool, ...pinnedImageSetsOf(pool, sets) }));
   const used = new Set(ofPools.flatMap((each) => each.sets));

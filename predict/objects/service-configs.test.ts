@@ -2,14 +2,9 @@ import { expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { aNode, aPool } from '../../test/fixtures/objects.ts';
-import {
-  changedCluster,
-  formatObjectProblem,
-  offlineCluster,
-  problemsOf,
-  renderOffline,
-  warningsOf,
-} from './offline-cluster.ts';
+import { changedCluster, formatObjectProblem, offlineCluster } from './offline-cluster.ts';
+import { problemsOf, warningsOf } from './offline-problems.ts';
+import { renderOffline } from './offline-rendering.ts';
 
 const MCO = 'machineconfiguration.openshift.io/v1';
 const pool = { ...aPool('worker'), metadata: { name: 'worker', labels: { tune: 'yes' } } };

@@ -1,3 +1,4 @@
+import { renderOffline } from '../../predict/objects/offline-rendering.ts';
 import { requestedBase } from '../../predict/image/image-inputs.ts';
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
@@ -30,7 +31,7 @@ import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
 import { BUILD_NAME_VERSION } from '../../predict/image/requested-image.ts';
 import type { ClusterState } from '../../predict/objects/cluster-state.ts';
-import { changedCluster, type OfflineCluster, renderOffline } from '../../predict/objects/offline-cluster.ts';
+import { type OfflineCluster, changedCluster } from '../../predict/objects/offline-cluster.ts';
 import type { PoolPlan } from '../../predict/plan.ts';
 import { assignedSpec } from '../../rollout/pools/node-target.ts';
 import { newRevisions } from '../../rollout/pools/pool-record.ts';

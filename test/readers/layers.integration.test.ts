@@ -1,4 +1,5 @@
 /** Images as skopeo copies and umoci unpacks them: programs that share no line with Shale. */
+
 import { lstat, mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -16,7 +17,9 @@ import { policyDigest } from '../../disruption/effective-policies.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
-import { offlineCluster, policiesOf, renderOffline } from '../../predict/objects/offline-cluster.ts';
+import { offlineCluster } from '../../predict/objects/offline-cluster.ts';
+import { policiesOf } from '../../predict/objects/offline-policies.ts';
+import { renderOffline } from '../../predict/objects/offline-rendering.ts';
 import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ClusterPolicies } from '../api/disruption-policy.ts';
-import type { PolicySettings } from '../disruption/effective-policies.ts';
-import { policiesOfPool } from '../disruption/pool-policies.ts';
-import { type OfflineCluster, policiesOf } from './objects/offline-cluster.ts';
+import type { ClusterPolicies } from '../../api/disruption-policy.ts';
+import { defaultPolicySettings, type PolicySettings } from '../../disruption/effective-policies.ts';
+import { policiesOfPool, specifiedPolicies } from '../../disruption/pool-policies.ts';
+import type { OfflineCluster } from './offline-cluster.ts';
 
 /**
  * @returns the policies that apply to the change: unless it changes them, those that the operator reports as in force,
@@ -33,4 +33,20 @@ function labelsOf({ pools }: OfflineCluster, name: string): Readonly<Record<stri
 /** @returns whether a change doesn't affect the MachineConfiguration's spec. */
 export function keepsPolicy(before: OfflineCluster, after: OfflineCluster): boolean {
   return isDeepStrictEqual(before.machineConfiguration?.spec, after.machineConfiguration?.spec);
+}
+
+/**
+ * @param pool by name; a pool that doesn't exist has no labels. Undefined: what holds where no policy of spec.shale
+ *   does.
+ * @param settings from the operator's flags.
+ * @returns the disruption policies of spec: the defaults, overridden by the MachineConfiguration's.
+ */
+export function policiesOf(
+  { machineConfiguration, pools }: OfflineCluster,
+  pool: string | undefined,
+  settings: PolicySettings = defaultPolicySettings,
+): ClusterPolicies {
+  const named = pool === undefined ? undefined : pools.find(({ metadata }) => metadata.name === pool);
+  const labelled = pool === undefined ? undefined : (named?.metadata ?? {});
+  return specifiedPolicies(machineConfiguration?.spec, labelled, settings);
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { aPool } from '../../test/fixtures/objects.ts';
-import { formatObjectProblem, offlineCluster, problemsOf, warningsOf } from './offline-cluster.ts';
+import { formatObjectProblem, offlineCluster } from './offline-cluster.ts';
+import { problemsOf, warningsOf } from './offline-problems.ts';
 
 /** @returns what `shale validate` reports of a pool. */
 function reports(spec: object, annotations: Readonly<Record<string, string>> = {}) {
