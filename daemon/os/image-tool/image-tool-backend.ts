@@ -200,7 +200,7 @@ export class ImageToolBackend implements OsBackend {
       );
     }
     // `bootc switch --soft-reboot=required` is for what is staged, and this is written; it asks ostree for the same.
-    await this.#ostree.prepareSoftReboot(0, signal);
+    await this.#ostree.prepareSoftReboot(signal);
   }
 
   async rollback(signal: AbortSignal): Promise<void> {
@@ -311,6 +311,6 @@ export class ImageToolBackend implements OsBackend {
   async #canSoftReboot({ canSoftReboot, directory, kernelArguments }: PlacedDeployment): Promise<boolean> {
     // /etc of what is staged is merged at shutdown only.
     const etc = path.join(this.#options.root, 'etc');
-    return canSoftReboot && (await demandsComposefs({ directory, etc, kernelArguments }));
+    return canSoftReboot === true && (await demandsComposefs({ directory, etc, kernelArguments }));
   }
 }
