@@ -17,7 +17,7 @@ import { setupRootObstacle } from './bootc-composefs/setup-root.ts';
 import { OsCommandError } from './os-command.ts';
 import type { OsHost } from './os-host.ts';
 import { BACKENDS, type BackendName, type OsTool } from './os-tool.ts';
-import { hasTransientEtc } from './ostree/run-notes.ts';
+import { readBootedNote } from './ostree/run-notes.ts';
 
 /** The host has nothing that Shale could keep its operating system by. Nothing was touched. */
 export class UnsupportedHostError extends Error {
@@ -49,7 +49,7 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
   const has = (place: string) => isThere(path.join(root, place));
   const tools = {
     isBootedByOstree: await has('run/ostree-booted'),
-    isEtcTransient: await hasTransientEtc(root),
+    isEtcTransient: (await readBootedNote(root)).isEtcTransient,
     hasRpmOstree: await has('usr/bin/rpm-ostree'),
     hasOstree: await has('usr/bin/ostree'),
   };
