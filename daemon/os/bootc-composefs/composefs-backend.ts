@@ -6,8 +6,9 @@ import { PrepareRefused } from '../../records/current.ts';
 import {
   type FetchedImage,
   interruptible,
-  NoDeploymentError,
   type NodeDeployment,
+  nothingBefore,
+  nothingStaged,
   type OsBackend,
   type OsStatus,
   refuseKernelArguments,
@@ -121,9 +122,7 @@ export class ComposefsBackend implements OsBackend {
 
   async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<NodeDeployment> {
     const { booted, staged, next } = await this.#observed.host(signal);
-    if (next === undefined) {
-      throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
-    }
+    if (next === undefined) throw nothingStaged(this.#options.sysroot);
     const { root, relabel } = this.#options;
     const describedBooted = await this.#observed.describeBooted(booted, signal);
     const described = await this.#observed.describe(next, signal);
@@ -160,9 +159,7 @@ export class ComposefsBackend implements OsBackend {
     if (previous === undefined) {
       // bootc swaps the two; asked again it would swap them back.
       if (written !== undefined) return sync(this.#options.run, signal);
-      throw new NoDeploymentError(
-        `${this.#options.sysroot}: there is no previous deployment to roll back to`,
-      );
+      throw nothingBefore(this.#options.sysroot);
     }
     await bootcRollback(this.#bootc, signal);
     await release(this.#options, signal);

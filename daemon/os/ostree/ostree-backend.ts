@@ -5,8 +5,9 @@ import { sameList } from '../../../machineconfig/diff.ts';
 import {
   type FetchedImage,
   interruptible,
-  NoDeploymentError,
   type NodeDeployment,
+  nothingBefore,
+  nothingStaged,
   type OsBackend,
   type OsStatus,
   refusePackages,
@@ -153,9 +154,7 @@ export class OstreeBackend implements OsBackend {
 
   async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<NodeDeployment> {
     const { booted, staged } = await this.#deployments();
-    if (staged === undefined) {
-      throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
-    }
+    if (staged === undefined) throw nothingStaged(this.#options.sysroot);
     // Deployed again: ostree merges /etc at this moment only, and edits made since staging count.
     const { osName, image, kernelArguments } = staged;
     const ref = image === undefined ? staged.commit : imageRef(image);
@@ -190,9 +189,7 @@ export class OstreeBackend implements OsBackend {
     if (rollback === undefined) {
       // Asked before: it is the next boot already, and ostree has deleted what it was made from.
       if (staged !== undefined) return;
-      throw new NoDeploymentError(
-        `${this.#options.sysroot}: there is no previous deployment to roll back to`,
-      );
+      throw nothingBefore(this.#options.sysroot);
     }
     const { osName, commit, image, kernelArguments } = rollback;
     await this.#deploy({ osName, ref: commit, image, kernelArguments }, signal);
