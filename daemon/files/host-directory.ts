@@ -47,10 +47,11 @@ export class HostDirectory implements AsyncDisposable {
   readonly #inUse = new Set<Promise<unknown>>();
   #isClosed = false;
 
-  private constructor(name: string, handle: FileHandle, isRootsOwn: boolean) {
+  /** @param parent absent for one that nobody but root can change the path of. */
+  private constructor(name: string, handle: FileHandle, stats: Stats, parent?: HostDirectory) {
     this.name = name;
     this.#handle = handle;
-    this.isRootsOwn = isRootsOwn;
+    this.isRootsOwn = parent?.isRootsOwn !== false && isRootsAlone(stats);
   }
 
   /**
@@ -59,19 +60,15 @@ export class HostDirectory implements AsyncDisposable {
    * @param place where it lies; links are followed. @param name what the host calls it. @throws {HostFileError}
    */
   static async open(place: string, name: string): Promise<HostDirectory> {
-    return HostDirectory.#open(place, name, 0, true);
+    return HostDirectory.#open(place, name);
   }
 
-  static async #open(
-    place: string,
-    name: string,
-    flags: number,
-    isAboveRootsOwn: boolean,
-  ): Promise<HostDirectory> {
+  /** Below a parent, what has become a link is not followed. */
+  static async #open(place: string, name: string, parent?: HostDirectory): Promise<HostDirectory> {
     return namingFile(name, async () => {
-      const handle = await open(place, O_RDONLY | O_DIRECTORY | flags);
+      const handle = await open(place, O_RDONLY | O_DIRECTORY | (parent === undefined ? 0 : O_NOFOLLOW));
       try {
-        return new HostDirectory(name, handle, isAboveRootsOwn && isRootsAlone(await handle.stat()));
+        return new HostDirectory(name, handle, await handle.stat(), parent);
       } catch (error) {
         await handle.close();
         throw error;
@@ -103,9 +100,7 @@ export class HostDirectory implements AsyncDisposable {
   async child(base: string): Promise<HostDirectory | undefined> {
     const name = this.#nameOf(base);
     try {
-      return await this.#use(name, () =>
-        HostDirectory.#open(this.#at(base), name, O_NOFOLLOW, this.isRootsOwn),
-      );
+      return await this.#use(name, () => HostDirectory.#open(this.#at(base), name, this));
     } catch (error) {
       if (hasCode(error, 'ENOENT')) return undefined;
       if (!hasCode(error, 'ENOTDIR', 'ELOOP')) throw error;
@@ -289,15 +284,15 @@ export class HostDirectory implements AsyncDisposable {
     if (directory === undefined) {
       throw new PathError(`${this.#nameOf(base)}: removed by somebody else while it was made`);
     }
-    await directory.#giveTo(attributes, this.isRootsOwn);
+    await directory.#giveTo(attributes, this);
   }
 
   /** Who can rename what lies beside it must not be given a directory of root's by another name. */
-  async #giveTo({ uid, gid, mode }: Attributes, isParentRootsOwn: boolean): Promise<void> {
+  async #giveTo({ uid, gid, mode }: Attributes, parent: HostDirectory): Promise<void> {
     await this.#use(this.name, async () => {
       const stats = await this.#handle.stat();
       const givesAway = isRoots(stats.uid) && !isRoots(uid);
-      if (!isParentRootsOwn && givesAway && (await this.list()).length > 0) {
+      if (!parent.isRootsOwn && givesAway && (await this.list()).length > 0) {
         throw new PathError(
           `${this.name}: belongs to root and is not empty; it is not given to uid ${uid} in a directory that others can write to`,
         );

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
 import type { RunOsCommand } from '../os/os-command.ts';
-import { bootedDirectory, HOST_INIT, hostNamespaces, systemdHost } from './systemd-host.ts';
 import { NEXT_ROOT_NOTE } from '../os/soft-reboot/userspace-boot.ts';
+import { bootedDirectory, HOST_INIT, hostNamespaces, systemdHost } from './systemd-host.ts';
 
 const signal = deadline(30_000);
 

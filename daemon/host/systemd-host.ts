@@ -2,9 +2,9 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { bootIDOf } from '../../api/boot-id.ts';
 import type { RunOsCommand } from '../os/os-command.ts';
-import { bootedDeployment } from '../os/ostree/run-notes.ts';
-import type { Host } from './host.ts';
+import { readBootedNote } from '../os/ostree/run-notes.ts';
 import { untilBootSettled, userspaceBoot } from '../os/soft-reboot/userspace-boot.ts';
+import type { Host } from './host.ts';
 import { unlockUsr } from './writable-mounts.ts';
 
 /** The request only; the shutdown goes on after it. */
@@ -146,7 +146,7 @@ function howAndWhy(reason: string): readonly string[] {
  * @throws when no deployment is the running root.
  */
 export async function bootedDirectory(sysroot: string, root: string): Promise<string> {
-  const running = (await bootedDeployment(root)) ?? (await stat(root, { bigint: true }));
+  const running = (await readBootedNote(root)).deployment ?? (await stat(root, { bigint: true }));
   const deploy = path.join(sysroot, 'ostree/deploy');
   for (const os of await readdir(deploy)) {
     const directory = path.join(deploy, os, 'deploy');

@@ -192,3 +192,13 @@ export class SoftRebootRefused extends Error {
 export class NoDeploymentError extends Error {
   override readonly name = 'NoDeploymentError';
 }
+
+/** @returns that `finalizeStaged` has nothing to finalize. */
+export function nothingStaged(sysroot: string): NoDeploymentError {
+  return new NoDeploymentError(`${sysroot}: nothing is staged; stage the image again`);
+}
+
+/** @returns that `rollback` has nothing to roll back to. */
+export function nothingBefore(sysroot: string): NoDeploymentError {
+  return new NoDeploymentError(`${sysroot}: there is no previous deployment to roll back to`);
+}

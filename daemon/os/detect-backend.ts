@@ -14,20 +14,17 @@ import { dropStagedEntries } from './bootc-composefs/boot-entries.ts';
 import { composefsObstacle } from './bootc-composefs/composefs-host.ts';
 import { deploymentEtc, isSameDirectory } from './bootc-composefs/deployment-trees.ts';
 import { setupRootObstacle } from './bootc-composefs/setup-root.ts';
-import { OsCommandError, type RunOsCommand } from './os-command.ts';
+import { OsCommandError } from './os-command.ts';
+import type { OsHost } from './os-host.ts';
 import { BACKENDS, type BackendName, type OsTool } from './os-tool.ts';
-import { hasTransientEtc } from './ostree/run-notes.ts';
+import { readBootedNote } from './ostree/run-notes.ts';
 
 /** The host has nothing that Shale could keep its operating system by. Nothing was touched. */
 export class UnsupportedHostError extends Error {
   override readonly name = 'UnsupportedHostError';
 }
 
-interface HostTools {
-  /** The running root, as the daemon sees it. */
-  readonly root: string;
-  /** Runs commands on the host. */
-  readonly run: RunOsCommand;
+interface HostTools extends Pick<OsHost, 'root' | 'run'> {
   /** By the admin's word; found out where there is none. */
   readonly requested?: BackendName | undefined;
   /** Whether it has to install packages, if the host has one that can. */
@@ -52,7 +49,7 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
   const has = (place: string) => isThere(path.join(root, place));
   const tools = {
     isBootedByOstree: await has('run/ostree-booted'),
-    isEtcTransient: await hasTransientEtc(root),
+    isEtcTransient: (await readBootedNote(root)).isEtcTransient,
     hasRpmOstree: await has('usr/bin/rpm-ostree'),
     hasOstree: await has('usr/bin/ostree'),
   };
@@ -72,7 +69,7 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
 
 /** `bootc status`, asked again where entries of an earlier boot may have kept it from answering. */
 async function statusOrDropped(
-  host: Pick<HostTools, 'root' | 'run'>,
+  host: Pick<OsHost, 'root' | 'run'>,
   signal: AbortSignal,
 ): Promise<Awaited<ReturnType<typeof bootcStatus>>> {
   try {

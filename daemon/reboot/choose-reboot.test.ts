@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { DisruptionCause } from '../../api/disruption-action.ts';
-import { asRebooted, chooseReboot, planReboot, type RebootQuestion, rebootFully } from './choose-reboot.ts';
+import { type RebootQuestion, rebootFully, whyRebootFully } from './choose-reboot.ts';
+import { asRebooted } from './reboot-words.ts';
 import { softRebootLeftMs } from './request.ts';
 
 const cause = (kind: DisruptionCause['kind'], subject: string): DisruptionCause => ({
@@ -11,14 +12,14 @@ const cause = (kind: DisruptionCause['kind'], subject: string): DisruptionCause 
   actions: [{ type: 'Reboot' }],
 });
 const able: RebootQuestion = {
-  isAllowed: true,
   isStuck: false,
   causes: [cause('file', '/etc/crio/crio.conf'), cause('field', 'baseImage')],
   booted: { kernelArguments: ['rw', 'quiet'] },
   next: { kernelArguments: ['rw', 'quiet'], canSoftReboot: true },
+  running: undefined,
 };
 
-describe('chooseReboot', () => {
+describe('whyRebootFully', () => {
   test.each<[string, Partial<RebootQuestion>, string | undefined]>([
     ['all of it', {}, undefined],
     ['nothing known of what changes', { causes: [] }, undefined],
@@ -50,23 +51,16 @@ describe('chooseReboot', () => {
     ['a module’s options', { causes: [cause('file', '/etc/modprobe.d/nvidia.conf')] }, 'nvidia.conf'],
     ['a sysctl', { causes: [cause('file', '/etc/sysctl.conf')] }, '/etc/sysctl.conf'],
   ])('%s', (_name, more, why) => {
-    const choice = chooseReboot({ ...able, ...more });
-    if (why === undefined) expect(choice).toEqual({ kind: 'soft' });
-    else expect(choice).toEqual({ kind: 'full', why: expect.stringContaining(why) });
-  });
-
-  test('a pool that has not asked for it hears nothing of it', () => {
-    expect(chooseReboot({ ...able, isAllowed: false })).toEqual({ kind: 'full' });
+    const found = whyRebootFully({ ...able, ...more });
+    if (why === undefined) expect(found).toBeUndefined();
+    else expect(found).toContain(why);
   });
 });
 
 const plan = { config: 'rendered-2', staged: true, actions: [], causes: [], source: 'the label' };
 
-test('a plan says how it reboots, and why not softly', () => {
-  const soft = planReboot(plan, { kind: 'soft' });
-  expect(soft).toEqual({ ...plan, softReboot: true });
-  expect(planReboot(plan, { kind: 'full' })).toEqual(plan);
-  expect(planReboot(plan, { kind: 'full', why: 'x' }).source).toBe('the label; no soft reboot: x');
+test('a plan says why it reboots fully', () => {
+  const soft = { ...plan, softReboot: true };
   expect(rebootFully(soft, 'late')).toEqual({ ...plan, source: 'the label; no soft reboot: late' });
 });
 

@@ -37,3 +37,9 @@ export function wayOf({ bootIDBefore, bootIDAfter, softReboot = false }: UpdateR
 export function rebootBetween(before: string, after: string): RebootKind {
   return isSoftReboot(before, after) ? { softReboot: true } : {};
 }
+
+/** @returns the plan with how the node has rebooted between two boots, whatever was planned. */
+export function asRebooted(plan: UpdatePlan, before: string, after: string): UpdatePlan {
+  const { softReboot: _planned, ...rest } = plan;
+  return { ...rest, ...rebootBetween(before, after) };
+}

@@ -6,7 +6,7 @@ import { carriedBy, managedContent } from '../content/managed-content.ts';
 import { restoreLabels } from '../content/write/restore-content.ts';
 import { UndoError, writeContent } from '../content/write/write-content.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
-import { asRebooted } from '../reboot/choose-reboot.ts';
+import { asRebooted } from '../reboot/reboot-words.ts';
 import { advance, type JournalEntry, type JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { writeLeftOut } from '../records/left-out.ts';

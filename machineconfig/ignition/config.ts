@@ -52,7 +52,6 @@ const group = struct({
   shouldExist: since(2, flag),
   system: flag,
 });
-export type PasswdGroup = TypeOf<typeof group>;
 
 const user = struct({
   gecos: text,

@@ -13,6 +13,7 @@ import {
   registryOfKey,
 } from '../../../api/node-certificates.ts';
 import { kubeletRefusal } from '../../../image/registry/kubelet-credentials.ts';
+import type { PutFile } from '../../files/put-file.ts';
 
 /** The object is not the one that the operator named, or holds what no node should be given. Never quotes it. */
 export class CertificatesRefused extends Error {
@@ -20,12 +21,7 @@ export class CertificatesRefused extends Error {
 }
 
 /** Files of root's to put on the node, by absolute path. */
-export type CertificateFiles = ReadonlyMap<string, CertificateFile>;
-
-export interface CertificateFile {
-  readonly contents: Uint8Array;
-  readonly mode: number;
-}
+export type CertificateFiles = ReadonlyMap<string, PutFile>;
 
 type Data = Readonly<Record<string, string>>;
 
@@ -105,7 +101,7 @@ function isCertificate(pem: string): boolean {
   }
 }
 
-function fileOf(text: string, mode: number): CertificateFile {
+function fileOf(text: string, mode: number): PutFile {
   return { contents: Buffer.from(text), mode };
 }
 

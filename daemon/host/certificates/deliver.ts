@@ -6,11 +6,11 @@ import {
   certificateNames,
 } from '../../../api/node-certificates.ts';
 import { by } from '../../../api/order.ts';
-import { putFile, removeFileOfOwnDirectory } from '../../files/put-file.ts';
+import { type PutFile, putFile, removeFileOfOwnDirectory } from '../../files/put-file.ts';
 import { contentDigestAt } from '../../files/read-tree.ts';
 import { type ContentDigest, contentDigest } from '../../files/tree-entry.ts';
 import { stateRecord } from '../../records/durable-json.ts';
-import type { CertificateFile, CertificateFiles } from './certificate-files.ts';
+import type { CertificateFiles } from './certificate-files.ts';
 
 /** Whether files that are named no more go. A registry's do; the kubelet could not start without those of its own. */
 const REMOVED: Readonly<Record<CertificateName, boolean>> = {
@@ -66,7 +66,7 @@ export async function settleDelivery(root: string, name: CertificateName, delive
   if (delivery.untold.length > 0) await writeDelivery(root, name, { ...delivery, untold: [] });
 }
 
-function fileDigest({ contents, mode }: CertificateFile): ContentDigest {
+function fileDigest({ contents, mode }: PutFile): ContentDigest {
   const sha256 = createHash('sha256').update(contents).digest('hex');
   return contentDigest({ kind: 'file', mode, uid: 0, gid: 0, sha256 });
 }

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { isThere } from '../../files/tree-entry.ts';
 import { OsCommandError, type RunOsCommand } from '../os-command.ts';
+import type { OsHost } from '../os-host.ts';
 import { forgetStaged, isHeldBack, STAGED_NOTE } from './hold-back.ts';
 
 /** Everything that waits to be written, on a node whose disks are busy. */
@@ -27,13 +28,6 @@ export async function sync(run: RunOsCommand, signal: AbortSignal): Promise<void
   await run(['sync'], { timeoutMs: SYNC_TIMEOUT_MS, signal });
 }
 
-interface EntriesHost {
-  /** The running root, as the daemon sees it. */
-  readonly root: string;
-  /** Runs commands on the host. */
-  readonly run: RunOsCommand;
-}
-
 /**
  * For a host of which bootc reports nothing, because it can't read an entry, or what is staged boots in another way (a
  * unified kernel image): deletes the entries of what is held back, or was staged in an earlier boot, which nothing
@@ -42,7 +36,10 @@ interface EntriesHost {
  * @returns whether there may have been any: false where what is staged is the next boot, or systemd-boot isn't there.
  * @throws the signal's reason.
  */
-export async function dropStagedEntries({ root, run }: EntriesHost, signal: AbortSignal): Promise<boolean> {
+export async function dropStagedEntries(
+  { root, run }: Pick<OsHost, 'root' | 'run'>,
+  signal: AbortSignal,
+): Promise<boolean> {
   if ((await isThere(path.join(root, STAGED_NOTE))) && !(await isHeldBack({ root }))) return false;
   try {
     const options = { timeoutMs: TIMEOUT_MS, signal };

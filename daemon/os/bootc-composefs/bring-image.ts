@@ -6,27 +6,18 @@ import { bootcSwitch } from '../bootc/bootc.ts';
 import { keepDescription } from '../image-tool/described-images.ts';
 import { withPullProgress } from '../image-tool/pull-progress.ts';
 import { demandsSignatures, sharePullSecret } from '../image-tool/pull-settings.ts';
-import type { RunOsCommand } from '../os-command.ts';
-import { type ImageSource, requireSpace, type SourceLayer, spaceNeeded } from '../ostree/image-source.ts';
-
-interface PullContext {
-  readonly root: string;
-  readonly sysroot: string;
-  readonly source: ImageSource;
-  readonly run: RunOsCommand;
-  readonly pullSecretFile: string;
-  /** Where the records of images lie. */
-  readonly stateDirectory: string;
-}
+import type { OsHost } from '../os-host.ts';
+import { requireSpace, type SourceLayer, spaceNeeded } from '../ostree/image-source.ts';
 
 /**
  * Has bootc pull an image that no deployment is of, and stage it in place of what is staged.
  *
+ * @param context `stateDirectory`: where the records of images lie.
  * @param before called once the image is accepted and there is room for it, before bootc is.
  * @throws OsCommandError, and what the source and `accept` throw.
  */
 export async function bringIntoComposefs(
-  context: PullContext,
+  context: OsHost & { readonly stateDirectory: string },
   image: DigestedPullspec,
   { accept, onProgress = () => undefined, signal }: StageOptions,
   before: () => Promise<void>,

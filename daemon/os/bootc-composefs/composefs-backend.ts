@@ -6,8 +6,9 @@ import { PrepareRefused } from '../../records/current.ts';
 import {
   type FetchedImage,
   interruptible,
-  NoDeploymentError,
   type NodeDeployment,
+  nothingBefore,
+  nothingStaged,
   type OsBackend,
   type OsStatus,
   refuseKernelArguments,
@@ -19,18 +20,19 @@ import { bootcRollback, ROLLBACK_COMMAND } from '../bootc/bootc.ts';
 import { UnexpectedDeploymentError } from '../image-tool/bring-image.ts';
 import { acceptRecorded, describeIfPossible } from '../image-tool/described-images.ts';
 import { OsCommandError, type RunOsCommand, shellWords } from '../os-command.ts';
+import type { OsHost } from '../os-host.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
 import { keepImageRecords } from '../ostree/image-record.ts';
-import type { ImageSource } from '../ostree/image-source.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
+import { forgetNextRoot, prepareNextRoot } from '../soft-reboot/bootc-composefs.ts';
 import { COMPOSEFS_BOOT_SCRIPT } from './boot-arguments.ts';
 import { dropStagedEntries, durably, sync } from './boot-entries.ts';
 import { bringIntoComposefs } from './bring-image.ts';
 import type { ComposefsDeployment } from './composefs-host.ts';
+import type { TreesHost } from './deployment-trees.ts';
 import { forgetStaged, holdBack, markStaged, release } from './hold-back.ts';
 import { mergeNextEtc } from './merge-next-etc.ts';
-import { forgetNextRoot, prepareNextRoot } from '../soft-reboot/bootc-composefs.ts';
-import { type Arranged, type HostToObserve, ObservedHost } from './observed-host.ts';
+import { type Arranged, ObservedHost } from './observed-host.ts';
 import { setupRootObstacle } from './setup-root.ts';
 
 const NAME = 'bootc';
@@ -39,11 +41,7 @@ const FINALIZE_TIMEOUT_MS = 300_000;
 /** What no deployment needs any more is deleted from the repository, too. */
 const DELETE_TIMEOUT_MS = 600_000;
 
-interface ComposefsBackendOptions extends Omit<HostToObserve, 'stateDirectory'> {
-  /** Reads what describes an image: its labels and the sizes of its layers. bootc alone fetches the layers. */
-  readonly source: ImageSource;
-  /** Where the node keeps its pull secret, as the commands see it. */
-  readonly pullSecretFile: string;
+interface ComposefsBackendOptions extends OsHost, TreesHost {
   readonly relabel: Relabel;
 }
 
@@ -124,9 +122,7 @@ export class ComposefsBackend implements OsBackend {
 
   async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<NodeDeployment> {
     const { booted, staged, next } = await this.#observed.host(signal);
-    if (next === undefined) {
-      throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
-    }
+    if (next === undefined) throw nothingStaged(this.#options.sysroot);
     const { root, relabel } = this.#options;
     const describedBooted = await this.#observed.describeBooted(booted, signal);
     const described = await this.#observed.describe(next, signal);
@@ -163,9 +159,7 @@ export class ComposefsBackend implements OsBackend {
     if (previous === undefined) {
       // bootc swaps the two; asked again it would swap them back.
       if (written !== undefined) return sync(this.#options.run, signal);
-      throw new NoDeploymentError(
-        `${this.#options.sysroot}: there is no previous deployment to roll back to`,
-      );
+      throw nothingBefore(this.#options.sysroot);
     }
     await bootcRollback(this.#bootc, signal);
     await release(this.#options, signal);

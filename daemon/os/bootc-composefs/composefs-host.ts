@@ -1,16 +1,11 @@
-import type { DigestedPullspec } from '../../../api/references.ts';
-import { type BootcEntry, type BootcHost, deploymentImage } from '../bootc/status.ts';
+import type { NodeDeployment } from '../backend.ts';
+import { asBooted, type BootcEntry, type BootcHost } from '../bootc/status.ts';
 import { ToolStatusError } from '../image-tool/image-tool.ts';
 
 /** A deployment that bootc keeps in composefs. */
-export interface ComposefsDeployment {
+export interface ComposefsDeployment extends Pick<NodeDeployment, 'image' | 'canSoftReboot'> {
   /** The fs-verity digest of its image, by which bootc names it: two images of the same content are one deployment. */
   readonly verity: string;
-  readonly image?: DigestedPullspec | undefined;
-  /**
-   * bootc says that the running kernel can go on under it: the same kernel, initramfs, arguments and SELinux policy.
-   */
-  readonly canSoftReboot?: true | undefined;
 }
 
 /** A host's deployments, distinguished by their part in booting. */
@@ -52,8 +47,7 @@ export function arrangeHost({ status }: BootcHost): ComposefsHost {
 function deploymentOf(entry: BootcEntry | null | undefined): ComposefsDeployment | undefined {
   const verity = entry?.composefs?.verity;
   if (entry === undefined || entry === null || verity === undefined || verity === null) return undefined;
-  const canSoftReboot = entry.softRebootCapable ? (true as const) : undefined;
-  return { verity, image: deploymentImage(entry), canSoftReboot };
+  return { verity, ...asBooted(entry) };
 }
 
 /** How bootc boots a deployment (bootc, spec.rs: BootType and Bootloader). */

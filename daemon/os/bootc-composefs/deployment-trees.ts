@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, readlink, rm, rmdir, stat, symlink } from 'no
 import path from 'node:path';
 import { IMAGE_TREE } from '../../files/image-tree.ts';
 import { ignoreMissing, isThere } from '../../files/tree-entry.ts';
-import type { RunOsCommand } from '../os-command.ts';
+import type { OsHost } from '../os-host.ts';
 
 /** Where the trees of deployments that are not booted are put together: it lies in /run, so that no boot finds it. */
 const TREES = 'run/shale/deployments';
@@ -11,15 +11,7 @@ const TREES = 'run/shale/deployments';
 const STATE = 'state/deploy';
 const TIMEOUT_MS = 60_000;
 
-interface TreesHost {
-  /** The running root, as the daemon sees it. */
-  readonly root: string;
-  /** The physical root, as the daemon sees it. */
-  readonly sysroot: string;
-  /** Runs commands on the host, where its own root is `/`. */
-  readonly run: RunOsCommand;
-  /** Where the commands see what the daemon sees there. */
-  readonly commandPath: (place: string) => string;
+export interface TreesHost extends Pick<OsHost, 'root' | 'sysroot' | 'run' | 'commandPath'> {
   /** Lets the daemon write below a mount point, among its own mounts. */
   readonly makeWritable: (place: string, signal: AbortSignal) => Promise<void>;
 }

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { ignoreMissing, isThere } from '../../files/tree-entry.ts';
 import { ToolStatusError } from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
+import type { OsHost } from '../os-host.ts';
 
 /**
  * bootc-finalize-staged.service finalizes what is staged when it stops, at shutdown. `bootc switch` starts it and can't
@@ -21,20 +22,16 @@ ExecStop=/usr/bin/true
 export const STAGED_NOTE = 'run/composefs/staged-deployment';
 const TIMEOUT_MS = 60_000;
 
-interface HeldHost {
-  /** The running root, as the daemon sees it. */
-  readonly root: string;
-  /** Runs commands on the host. */
-  readonly run: RunOsCommand;
-}
-
 /** @returns whether what is staged is held back from the next boot. */
-export async function isHeldBack({ root }: Pick<HeldHost, 'root'>): Promise<boolean> {
+export async function isHeldBack({ root }: Pick<OsHost, 'root'>): Promise<boolean> {
   return isThere(path.join(root, SETTING));
 }
 
 /** Holds back whatever is staged now, or later. Harmless to repeat. @throws OsCommandError */
-export async function holdBack({ root, run }: HeldHost, signal: AbortSignal): Promise<void> {
+export async function holdBack(
+  { root, run }: Pick<OsHost, 'root' | 'run'>,
+  signal: AbortSignal,
+): Promise<void> {
   const file = path.join(root, SETTING);
   await mkdir(path.dirname(file), { recursive: true, mode: 0o755 });
   await writeFile(file, TEXT, { mode: 0o644 });
@@ -47,7 +44,10 @@ export async function holdBack({ root, run }: HeldHost, signal: AbortSignal): Pr
  *
  * @throws OsCommandError, ToolStatusError
  */
-export async function release({ root, run }: HeldHost, signal: AbortSignal): Promise<void> {
+export async function release(
+  { root, run }: Pick<OsHost, 'root' | 'run'>,
+  signal: AbortSignal,
+): Promise<void> {
   await markStaged(root, 'toFinalize');
   if (!(await isHeldBack({ root }))) return;
   await rm(path.join(root, SETTING));

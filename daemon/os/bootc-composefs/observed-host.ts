@@ -1,29 +1,17 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { NodeDeployment } from '../backend.ts';
 import { bootcStatus } from '../bootc/status.ts';
-import type { RunOsCommand } from '../os-command.ts';
+import type { OsHost } from '../os-host.ts';
 import { readImageRecord } from '../ostree/image-record.ts';
 import { imageKernelArguments, kargsArchitecture } from '../ostree/kernel-arguments.ts';
 import { argumentsOfDeployment, bootedArguments } from './boot-arguments.ts';
 import { arrangeHost, type ComposefsDeployment, type ComposefsHost } from './composefs-host.ts';
-import { DeploymentTrees } from './deployment-trees.ts';
+import { DeploymentTrees, type TreesHost } from './deployment-trees.ts';
 import { isHeldBack } from './hold-back.ts';
 
-export interface HostToObserve {
-  /** The running root, as the daemon sees it. */
-  readonly root: string;
-  /** The physical root, as the daemon sees it. */
-  readonly sysroot: string;
+export interface HostToObserve extends TreesHost, Pick<OsHost, 'architecture'> {
   /** Where the records of images lie. */
   readonly stateDirectory: string;
-  /** Runs commands on the host, where its own root is `/`. */
-  readonly run: RunOsCommand;
-  /** Where the commands see what the daemon sees there. */
-  readonly commandPath: (place: string) => string;
-  /** Lets the daemon write below a mount point, among its own mounts. */
-  readonly makeWritable: (place: string, signal: AbortSignal) => Promise<void>;
-  /** As kargs.d names it (`x86_64`); this process's unless given. */
-  readonly architecture?: string;
 }
 
 /** Those that an orderly reboot may take, as far as there are any. */

@@ -10,7 +10,6 @@ const id = (digit: string, serial = 0) => `${digit.repeat(64)}.${serial}`;
 const plain = {
   isBooted: false,
   isPinned: false,
-  canSoftReboot: false,
   packages: { installed: [], removed: [] },
 };
 

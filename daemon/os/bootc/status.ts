@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { noPackages } from '../../../machineconfig/os-packages.ts';
+import type { NodeDeployment } from '../backend.ts';
 import {
   digestedImage,
   type ToolDeployment,
@@ -84,21 +85,24 @@ export function bootcDeployments({ status }: BootcHost): ToolDeployments {
   for (const entry of [staged, booted, rollback, ...otherDeployments]) {
     if (entry?.ostree === undefined || entry.ostree === null) continue;
     const { checksum, deploySerial } = entry.ostree;
-    const image = deploymentImage(entry);
     deployments.set(`${checksum}.${deploySerial}`, {
       isBooted: entry === booted,
       isPinned: entry.pinned,
-      canSoftReboot: entry.softRebootCapable,
       // One on which packages were installed has no image here.
       packages: noPackages,
-      image,
+      ...asBooted(entry),
     });
   }
   return deployments;
 }
 
-/** @returns the image of a deployment; only a registry's images can be had again by their name. */
-export function deploymentImage({ image }: Pick<BootcEntry, 'image'>): DigestedPullspec | undefined {
+/** @returns what a node would boot with a deployment, as bootc reports it. */
+export function asBooted(entry: BootcEntry): Pick<NodeDeployment, 'image' | 'canSoftReboot'> {
+  return { image: deploymentImage(entry), canSoftReboot: entry.softRebootCapable || undefined };
+}
+
+/** Only a registry's images can be had again by their name. */
+function deploymentImage({ image }: BootcEntry): DigestedPullspec | undefined {
   if (image === undefined || image === null || image.image.transport !== 'registry') return undefined;
   return digestedImage(image.image.image, image.imageDigest);
 }

@@ -1,8 +1,8 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { changePackages, type PackageSet, samePackages } from '../../../machineconfig/os-packages.ts';
 import { asksForPackages, type ExtraPackages, type StageOptions } from '../backend.ts';
-import type { RunOsCommand } from '../os-command.ts';
-import { type ImageSource, requireSpace, type SourceLayer, spaceNeeded } from '../ostree/image-source.ts';
+import type { OsHost } from '../os-host.ts';
+import { requireSpace, type SourceLayer, spaceNeeded } from '../ostree/image-source.ts';
 import { listRefs } from '../ostree/refs.ts';
 import { lockStaged } from '../ostree/run-notes.ts';
 import { acceptRecorded, describeIfPossible, keepDescription } from './described-images.ts';
@@ -22,23 +22,9 @@ export class UnexpectedDeploymentError extends Error {
   override readonly name = 'UnexpectedDeploymentError';
 }
 
-/** A host of an image tool, and how to reach it. */
-export interface ImageToolHost {
+/** A host of an image tool. */
+export interface ImageToolHost extends OsHost {
   readonly tool: ImageTool;
-  /** The physical root, as the daemon sees it. */
-  readonly sysroot: string;
-  /** The running root, as the daemon sees it. */
-  readonly root: string;
-  /** Reads what describes an image: its labels and the sizes of its layers. The tool alone fetches the layers. */
-  readonly source: ImageSource;
-  /** Runs commands on the host, where its own root is `/`. */
-  readonly run: RunOsCommand;
-  /** Where the commands see what the daemon sees there. */
-  readonly commandPath: (place: string) => string;
-  /** Where the node keeps its pull secret, as the commands see it. */
-  readonly pullSecretFile: string;
-  /** As kargs.d names it (`x86_64`); this process's unless given. */
-  readonly architecture?: string;
 }
 
 interface BringContext extends ImageToolHost {

@@ -1,11 +1,11 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { StageOptions } from '../backend.ts';
+import type { OsHost } from '../os-host.ts';
 import { readImageRecord, writeImageRecord } from '../ostree/image-record.ts';
-import type { ImageSource, SourceImage } from '../ostree/image-source.ts';
+import type { SourceImage } from '../ostree/image-source.ts';
 
 /** Where images are described, and where the node keeps that. */
-interface ImageDescriptions {
-  readonly source: ImageSource;
+interface ImageDescriptions extends Pick<OsHost, 'source'> {
   /** Where the records of images lie. */
   readonly stateDirectory: string;
 }

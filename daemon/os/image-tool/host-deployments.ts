@@ -1,18 +1,14 @@
 import path from 'node:path';
-import type { DigestedPullspec } from '../../../api/references.ts';
-import { noPackages, type PackageSet } from '../../../machineconfig/os-packages.ts';
+import { noPackages } from '../../../machineconfig/os-packages.ts';
+import type { OsHost } from '../os-host.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from '../ostree/deployments.ts';
 import { readStagedDeployment, type StagedDeployment } from '../ostree/run-notes.ts';
-import type { ImageTool, ToolDeployments } from './image-tool.ts';
+import type { ImageTool, ToolDeployment, ToolDeployments } from './image-tool.ts';
 
-/** A deployment as the host has it, with the image that its tool names. */
-export interface PlacedDeployment extends OstreeDeployment {
+/** A deployment as the host has it, with what its tool says of it: the image above all. */
+export interface PlacedDeployment extends Omit<OstreeDeployment, 'image'>, ToolDeployment {
   /** Written to the bootloader at shutdown only. */
   readonly isStaged: boolean;
-  readonly isPinned: boolean;
-  readonly canSoftReboot: boolean;
-  readonly image?: DigestedPullspec | undefined;
-  readonly packages: PackageSet;
 }
 
 /** A host's deployments, distinguished by their part in booting. */
@@ -23,15 +19,9 @@ export interface HostDeployments {
   /** Those after the booted one. */
   readonly previous: readonly PlacedDeployment[];
   /** Staged, but held back from the next boot. */
-  readonly heldBack?: PlacedDeployment;
+  readonly heldBack: PlacedDeployment | undefined;
   /** All before the booted one, also one that is staged but held back from the next boot. */
   readonly countBeforeBooted: number;
-}
-
-interface DeploymentPlaces {
-  readonly tool: Pick<ImageTool, 'deployments'>;
-  readonly root: string;
-  readonly sysroot: string;
 }
 
 /**
@@ -41,7 +31,11 @@ interface DeploymentPlaces {
  * @throws SysrootError, and what the tool throws.
  */
 export async function hostDeployments(
-  { tool, root, sysroot }: DeploymentPlaces,
+  {
+    tool,
+    root,
+    sysroot,
+  }: Pick<OsHost, 'root' | 'sysroot'> & { readonly tool: Pick<ImageTool, 'deployments'> },
   signal: AbortSignal,
 ): Promise<HostDeployments> {
   return arrangeDeployments({
@@ -58,37 +52,30 @@ interface FoundDeployments {
   readonly written: readonly OstreeDeployment[];
 }
 
+/** What is known of a deployment of which its tool says nothing. */
+const NOT_LISTED: ToolDeployment = { isBooted: false, isPinned: false, packages: noPackages };
+
 /** @throws SysrootError when the booted deployment isn't among those found. */
 function arrangeDeployments({ known, staged, written }: FoundDeployments): HostDeployments {
-  const place = (deployment: OstreeDeployment, isStaged: boolean): PlacedDeployment => {
-    const { image: _, ...rest } = deployment;
-    const about = known.get(deployment.id);
-    const { isPinned = false, canSoftReboot = false, packages = noPackages, image } = about ?? {};
-    return {
-      ...rest,
-      isStaged,
-      isPinned,
-      canSoftReboot,
-      packages,
-      image,
-    };
-  };
-  const all = written.map((deployment) => place(deployment, false));
+  const withTool = ({ image: _, ...deployment }: OstreeDeployment) => ({
+    ...deployment,
+    ...(known.get(deployment.id) ?? NOT_LISTED),
+  });
+  const all = written.map((deployment) => ({ ...withTool(deployment), isStaged: false }));
+  const notWritten = staged && { ...withTool(staged), isStaged: true };
   // By its inode the running root can't be recognized: where composefs is on, it is a mount of its own.
-  const index = all.findIndex(({ id }) => known.get(id)?.isBooted === true);
+  const index = all.findIndex(({ isBooted }) => isBooted);
   const booted = all[index];
   if (booted === undefined) {
     const names = all.map(({ id }) => id).join(', ');
     throw new SysrootError(`none of the bootloader's deployments is booted: ${names}`);
   }
-  const isNext = staged?.isLocked === false;
-  const before = index + (staged === undefined ? 0 : 1);
   return {
     booted,
-    next: [...(isNext ? [place(staged, true)] : []), ...all.slice(0, index)],
+    next: [...(notWritten && staged?.isLocked === false ? [notWritten] : []), ...all.slice(0, index)],
     previous: all.slice(index + 1),
-    ...(staged?.isLocked === true ? { heldBack: place(staged, true) } : {}),
-    countBeforeBooted: before,
+    heldBack: staged?.isLocked === true ? notWritten : undefined,
+    countBeforeBooted: index + (staged === undefined ? 0 : 1),
   };
 }
 

@@ -8,8 +8,9 @@ import { PrepareRefused } from '../../records/current.ts';
 import {
   type FetchedImage,
   interruptible,
-  NoDeploymentError,
   type NodeDeployment,
+  nothingBefore,
+  nothingStaged,
   type OsBackend,
   type OsStatus,
   refusePackages,
@@ -180,9 +181,7 @@ export class ImageToolBackend implements OsBackend {
   async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<NodeDeployment> {
     const { booted, next } = await this.#deployments(signal);
     const [staged] = next;
-    if (staged === undefined) {
-      throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
-    }
+    if (staged === undefined) throw nothingStaged(this.#options.sysroot);
     // At shutdown ostree would take what Shale wrote for the admin's edits. So it is merged now, and put right.
     const fresh = await this.#deploy({ ...(await deployable(staged)), how: 'written' }, signal);
     const { root } = this.#options;
@@ -200,7 +199,7 @@ export class ImageToolBackend implements OsBackend {
       );
     }
     // `bootc switch --soft-reboot=required` is for what is staged, and this is written; it asks ostree for the same.
-    await this.#ostree.prepareSoftReboot(0, signal);
+    await this.#ostree.prepareSoftReboot(signal);
   }
 
   async rollback(signal: AbortSignal): Promise<void> {
@@ -210,9 +209,7 @@ export class ImageToolBackend implements OsBackend {
       const [first] = deployments.next;
       // The tools swap the two; asked again they would swap them back.
       if (first !== undefined && !first.isStaged) return;
-      throw new NoDeploymentError(
-        `${this.#options.sysroot}: there is no previous deployment to roll back to`,
-      );
+      throw nothingBefore(this.#options.sysroot);
     }
     await this.#dropNext(deployments, signal);
     await this.#options.tool.rollback(signal);
@@ -311,6 +308,6 @@ export class ImageToolBackend implements OsBackend {
   async #canSoftReboot({ canSoftReboot, directory, kernelArguments }: PlacedDeployment): Promise<boolean> {
     // /etc of what is staged is merged at shutdown only.
     const etc = path.join(this.#options.root, 'etc');
-    return canSoftReboot && (await demandsComposefs({ directory, etc, kernelArguments }));
+    return canSoftReboot === true && (await demandsComposefs({ directory, etc, kernelArguments }));
   }
 }

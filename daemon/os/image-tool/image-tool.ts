@@ -9,7 +9,7 @@ export interface ToolDeployment {
   /** Kept by the admin (`ostree admin pin`): never cleaned up. */
   readonly isPinned: boolean;
   /** The tool says that the running kernel can go on under it. */
-  readonly canSoftReboot: boolean;
+  readonly canSoftReboot?: true | undefined;
   /** What was installed and removed on this host. */
   readonly packages: PackageSet;
 }

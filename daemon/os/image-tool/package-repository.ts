@@ -3,20 +3,13 @@ import path from 'node:path';
 import { nodePaths } from '../../../api/names.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { LayerItem } from '../../../image/layer/entry.ts';
+import type { OsHost } from '../os-host.ts';
 import { type ImageSource, requireSpace, spaceNeeded } from '../ostree/image-source.ts';
 
 /** Where an image of extensions has its repository (MCO, daemon/update.go addExtensionsRepo). */
 const IN_IMAGE = 'usr/share/rpm-ostree/extensions';
 /** Where rpm-ostree looks for repositories; MCO's name, so that one that MCO left is replaced. */
 const REPOSITORY_FILE = 'etc/yum.repos.d/coreos-extensions.repo';
-
-interface PackageRepositoryOptions {
-  /** The running root, as the daemon sees it. */
-  readonly root: string;
-  /** Where the commands see what the daemon sees there. */
-  readonly commandPath: (place: string) => string;
-  readonly source: ImageSource;
-}
 
 /** An image of extensions is not one. */
 class PackageRepositoryError extends Error {
@@ -30,7 +23,7 @@ class PackageRepositoryError extends Error {
  * @throws PackageRepositoryError, RegistryError, and what the work throws.
  */
 export async function withPackageRepository<T>(
-  options: PackageRepositoryOptions,
+  options: Pick<OsHost, 'root' | 'commandPath' | 'source'>,
   image: DigestedPullspec,
   work: () => Promise<T>,
   signal: AbortSignal,

@@ -8,7 +8,7 @@ import {
   rootConfigurations,
   YES,
 } from './prepare-root.ts';
-import { type RootImage, runningRootImage, runsVerity } from './run-notes.ts';
+import { type BootedNote, readBootedNote } from './run-notes.ts';
 
 /** A root that is to be booted, as far as ostree-prepare-root may refuse it. */
 export interface RootToBoot {
@@ -22,7 +22,7 @@ export interface RootToBoot {
   readonly makesComposefs: boolean;
   readonly running: {
     readonly kernelArguments: readonly string[];
-    readonly root: RootImage;
+    readonly root: BootedNote['image'];
     /** Whether each of its files is verified by fs-verity. */
     readonly verity: boolean;
   };
@@ -132,7 +132,7 @@ export async function requireBootableRoot(
   signal: AbortSignal,
 ): Promise<void> {
   const own = await hostConfiguration(root, booted.directory);
-  const image = await runningRootImage(root);
+  const { image, verity } = await readBootedNote(root);
   const why = rootObstacle({
     ...next,
     configurations: own === undefined ? configurations : [...configurations, own],
@@ -140,7 +140,7 @@ export async function requireBootableRoot(
     running: {
       kernelArguments: booted.kernelArguments,
       root: image,
-      verity: image !== 'none' && ((await runsVerity(root)) ?? (await demandsVerity(booted.directory))),
+      verity: image !== 'none' && (verity ?? (await demandsVerity(booted.directory))),
     },
   });
   if (why !== undefined) throw new PrepareRefused(`${name}: ${why}`);

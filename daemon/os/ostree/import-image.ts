@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { StageOptions } from '../backend.ts';
+import type { OsHost } from '../os-host.ts';
 import { extractLayer, LayerNotesSchema, writeAttributed } from './extract-layer.ts';
 import {
   type ImageRecord,
@@ -12,7 +13,7 @@ import {
   stateDirectory,
   writeImageRecord,
 } from './image-record.ts';
-import { type ImageSource, requireSpace, type SourceLayer, spaceNeeded } from './image-source.ts';
+import { requireSpace, type SourceLayer, spaceNeeded } from './image-source.ts';
 import { imageKernelArguments } from './kernel-arguments.ts';
 import { mergeLayer } from './merge-layer.ts';
 import type { Ostree } from './ostree.ts';
@@ -20,13 +21,8 @@ import { rootConfigurations } from './prepare-root.ts';
 import { listRefs } from './refs.ts';
 import { hasSelinuxPolicy } from './selinux-policy.ts';
 
-interface ImportContext {
+interface ImportContext extends Pick<OsHost, 'sysroot' | 'commandPath' | 'source'> {
   readonly ostree: Ostree;
-  /** The physical root, as the daemon sees it. */
-  readonly sysroot: string;
-  /** The same directory as the commands see it; another one when they run in the host's namespaces. */
-  readonly commandPath: (place: string) => string;
-  readonly source: ImageSource;
   /** As kargs.d names it (`x86_64`). */
   readonly architecture: string;
 }

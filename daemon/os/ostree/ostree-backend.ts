@@ -5,8 +5,9 @@ import { sameList } from '../../../machineconfig/diff.ts';
 import {
   type FetchedImage,
   interruptible,
-  NoDeploymentError,
   type NodeDeployment,
+  nothingBefore,
+  nothingStaged,
   type OsBackend,
   type OsStatus,
   refusePackages,
@@ -14,8 +15,10 @@ import {
   type StageOptions,
 } from '../backend.ts';
 import { underSignaturePolicy } from '../image-policy/policed-source.ts';
-import { osCommandRunner, type RunOsCommand } from '../os-command.ts';
+import { osCommandRunner } from '../os-command.ts';
+import type { OsHost } from '../os-host.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
+import { canSoftReboot } from '../soft-reboot/ostree.ts';
 import { OSTREE_BOOT_SCRIPT } from './boot-script.ts';
 import { requireBootableRoot } from './bootable-root.ts';
 import { formatOrigin, listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
@@ -34,27 +37,18 @@ import { argumentsToStage, kargsArchitecture, noteExtraArguments } from './kerne
 import { type Ostree, ostree, ostreeRollbackScript } from './ostree.ts';
 import { listRefs } from './refs.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
-import { canSoftReboot } from '../soft-reboot/ostree.ts';
 
-interface OstreeBackendOptions {
-  /** The physical root, as the daemon sees it. */
-  readonly sysroot: string;
-  /** The running root, as the daemon sees it. */
-  readonly root: string;
+interface OstreeBackendOptions
+  extends Pick<OsHost, 'root' | 'sysroot' | 'source' | 'architecture'>,
+    Partial<Pick<OsHost, 'run' | 'commandPath'>> {
   /** @returns the booted deployment's directory, as the daemon sees it. */
   readonly bootedDirectory: () => Promise<string>;
-  readonly source: ImageSource;
-  readonly run?: RunOsCommand;
   /**
    * The sysroot as the commands name it: `/` on a host that ostree has booted, or they would look for its bootloader
    * entries in the physical root, where a /boot with a file system of its own is empty. Otherwise the sysroot's own
    * path.
    */
   readonly commandSysroot?: string;
-  /** Where the commands see what the daemon sees there; the same unless they run in the host's namespaces. */
-  readonly commandPath?: (place: string) => string;
-  /** As kargs.d names it (`x86_64`); this process's unless given. */
-  readonly architecture?: string;
 }
 
 /** A sysroot's deployments, distinguished by their part in booting. */
@@ -160,9 +154,7 @@ export class OstreeBackend implements OsBackend {
 
   async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<NodeDeployment> {
     const { booted, staged } = await this.#deployments();
-    if (staged === undefined) {
-      throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
-    }
+    if (staged === undefined) throw nothingStaged(this.#options.sysroot);
     // Deployed again: ostree merges /etc at this moment only, and edits made since staging count.
     const { osName, image, kernelArguments } = staged;
     const ref = image === undefined ? staged.commit : imageRef(image);
@@ -180,7 +172,7 @@ export class OstreeBackend implements OsBackend {
         `ostree can't soft-reboot into ${staged?.id ?? 'the booted deployment'}; expected ostree 2025.3, systemd 254, composefs without a signature (enabled = yes in prepare-root.conf), and the booted deployment's kernel, initramfs and SELinux policy`,
       );
     }
-    await this.#ostree.prepareSoftReboot(0, signal);
+    await this.#ostree.prepareSoftReboot(signal);
   }
 
   async #canSoftReboot(
@@ -197,9 +189,7 @@ export class OstreeBackend implements OsBackend {
     if (rollback === undefined) {
       // Asked before: it is the next boot already, and ostree has deleted what it was made from.
       if (staged !== undefined) return;
-      throw new NoDeploymentError(
-        `${this.#options.sysroot}: there is no previous deployment to roll back to`,
-      );
+      throw nothingBefore(this.#options.sysroot);
     }
     const { osName, commit, image, kernelArguments } = rollback;
     await this.#deploy({ osName, ref: commit, image, kernelArguments }, signal);

@@ -65,7 +65,7 @@ test('what writes a whole operating system has half an hour, and what reads minu
   await host.deleteRefs(['r', 's'], signal);
   await host.deploy({ osName: 'fcos', ref: 'r', originFile: '/o', kernelArguments: ['rw'] }, signal);
   await host.undeploy(3, signal);
-  await host.prepareSoftReboot(1, signal);
+  await host.prepareSoftReboot(signal);
   await host.cleanup(signal);
   const [short, long] = [120_000, 1_800_000];
   const commit =
@@ -80,7 +80,7 @@ test('what writes a whole operating system has half an hour, and what reads minu
     'admin deploy --sysroot=/ --os=fcos --origin-file=/o --karg-none --karg-append=rw r': long,
     'admin undeploy --sysroot=/ 3': short,
     'admin prepare-soft-reboot --sysroot=/ --reset': short,
-    'admin prepare-soft-reboot --sysroot=/ 1': short,
+    'admin prepare-soft-reboot --sysroot=/ 0': short,
     'admin cleanup --sysroot=/': long,
   });
 });

@@ -38,13 +38,11 @@ export interface Ostree {
   /** `ostree admin undeploy`. @param index in boot order. */
   undeploy(index: number, signal: AbortSignal): Promise<void>;
   /**
-   * `ostree admin prepare-soft-reboot` (ostree 2025.3): mounts a deployment at /run/nextroot. It refuses one with
-   * another kernel, initramfs or kernel arguments, and any host without composefs. What was prepared before is reset.
-   * Prepared twice without that, ostree 2026.4 mounts one root on the other and can undo neither.
-   *
-   * @param index in boot order.
+   * `ostree admin prepare-soft-reboot` (ostree 2025.3): mounts the first deployment in boot order at /run/nextroot. It
+   * refuses one with another kernel, initramfs or kernel arguments, and any host without composefs. What was prepared
+   * before is reset. Prepared twice without that, ostree 2026.4 mounts one root on the other and can undo neither.
    */
-  prepareSoftReboot(index: number, signal: AbortSignal): Promise<void>;
+  prepareSoftReboot(signal: AbortSignal): Promise<void>;
   /**
    * `ostree admin cleanup`: deletes what an interrupted command left, and the objects that neither a ref nor a
    * deployment needs (ostree-sysroot-cleanup.c, `ostree_sysroot_cleanup_prune_repo`).
@@ -152,10 +150,9 @@ export function ostree(runOnce: RunOsCommand, sysroot: string): Ostree {
     undeploy: async (index, signal) => {
       await run([...admin('undeploy'), String(index)], { timeoutMs: SHORT_MS, signal });
     },
-    prepareSoftReboot: async (index, signal) => {
-      // Prepared twice, there would be one mount on the other.
-      await run([...admin('prepare-soft-reboot'), '--reset'], { timeoutMs: SHORT_MS, signal });
-      await run([...admin('prepare-soft-reboot'), String(index)], { timeoutMs: SHORT_MS, signal });
+    prepareSoftReboot: async (signal) => {
+      for (const argument of ['--reset', '0'])
+        await run([...admin('prepare-soft-reboot'), argument], { timeoutMs: SHORT_MS, signal });
     },
     cleanup: async (signal) => {
       await run([...admin('cleanup')], { timeoutMs: LONG_MS, signal });

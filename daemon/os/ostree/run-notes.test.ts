@@ -3,15 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { GVariantError, readDictionary, readStrings } from './gvariant.ts';
-import {
-  bootedDeployment,
-  parseBootedNote,
-  parseRootImage,
-  parseStagedNote,
-  parseTransientEtc,
-  parseVerity,
-  runningRootImage,
-} from './run-notes.ts';
+import { parseBootedNote, parseStagedNote, readBootedNote } from './run-notes.ts';
 
 /** /run/ostree/staged-deployment as ostree 2022.7 (Debian 12) wrote it after `ostree admin deploy --stage`. */
 const RECORDED = Buffer.from(
@@ -106,29 +98,27 @@ test.skipIf(process.arch === 's390x')(
   async () => {
     const root = await mkdtemp(path.join(tmpdir(), 'run-notes-'));
     onTestFinished(() => rm(root, { recursive: true }));
-    expect(await bootedDeployment(root)).toBeUndefined();
-    expect(await runningRootImage(root)).toBe('none');
+    expect(await readBootedNote(root)).toMatchObject({ deployment: undefined, image: 'none' });
     await mkdir(path.join(root, 'run'));
     await writeFile(path.join(root, 'run/ostree-booted'), WITH_COMPOSEFS);
-    expect(await bootedDeployment(root)).toEqual({ dev: 64_769n, ino: 138_412_034n });
-    expect(await runningRootImage(root)).toBe(parseRootImage(WITH_COMPOSEFS));
+    expect(await readBootedNote(root)).toEqual(parseBootedNote(WITH_COMPOSEFS));
   },
 );
 
 describe('parseBootedNote', () => {
   it.skipIf(process.arch === 's390x')('reads which directory was booted', () => {
-    expect(parseBootedNote(WITH_COMPOSEFS)).toEqual({ dev: 64_769n, ino: 138_412_034n });
+    expect(parseBootedNote(WITH_COMPOSEFS).deployment).toEqual({ dev: 64_769n, ino: 138_412_034n });
   });
 
   it('takes an empty file, which older ones leave, for nothing said', () => {
-    expect(parseBootedNote(new Uint8Array())).toBeUndefined();
+    expect(parseBootedNote(new Uint8Array()).deployment).toBeUndefined();
   });
 
   it('refuses what was cut off at any byte, and never reads past the end', () => {
     for (let length = 1; length < WITH_COMPOSEFS.length; length += 1) {
       try {
-        const read = parseBootedNote(WITH_COMPOSEFS.subarray(0, length));
-        if (read !== undefined) expect(read.dev).toBeTypeOf('bigint');
+        const { deployment } = parseBootedNote(WITH_COMPOSEFS.subarray(0, length));
+        if (deployment !== undefined) expect(deployment.dev).toBeTypeOf('bigint');
       } catch (error) {
         if (!(error instanceof GVariantError || error instanceof TypeError)) throw error;
       }
@@ -146,13 +136,13 @@ const AFTER_SOFT_REBOOT = Buffer.from(
   'base64',
 );
 
-describe('parseRootImage', () => {
+describe('the image of the running root', () => {
   it.each([
     ['what ostree-prepare-root leaves', WITH_COMPOSEFS, 'composefs'],
     ['what a soft reboot leaves', AFTER_SOFT_REBOOT, 'composefs'],
     ['an empty file, which older ones leave', Buffer.of(), 'none'],
   ])('knows %s', (_name, bytes, expected) => {
-    expect(parseRootImage(bytes)).toBe(expected);
+    expect(parseBootedNote(bytes).image).toBe(expected);
   });
 
   it('knows a signed one', () => {
@@ -160,7 +150,7 @@ describe('parseRootImage', () => {
     const plain = Buffer.from('composefs\0\0\0\0\0\0\0\x01\0b\x0a', 'latin1');
     const padding = Buffer.alloc((8 - (plain.length % 8)) % 8);
     const both = Buffer.concat([plain, padding, signed]);
-    expect(parseRootImage(Buffer.concat([both, Buffer.of(plain.length, both.length)]))).toBe(
+    expect(parseBootedNote(Buffer.concat([both, Buffer.of(plain.length, both.length)])).image).toBe(
       'signed composefs',
     );
   });
@@ -171,15 +161,15 @@ test('a note says whether files are verified by fs-verity', () => {
     // Key, padding to eight bytes, the boolean and its type; where the key ends, and where the entry ends.
     Buffer.from([...Buffer.from('composefs.verity\0'), ...Array(7).fill(0), value, 0, 0x62, 17, 28]),
   );
-  expect(parseVerity(yes ?? Buffer.of())).toBe(true);
-  expect(parseVerity(no ?? Buffer.of())).toBe(false);
-  expect(parseVerity(Buffer.of())).toBeUndefined();
+  expect(parseBootedNote(yes ?? Buffer.of()).verity).toBe(true);
+  expect(parseBootedNote(no ?? Buffer.of()).verity).toBe(false);
+  expect(parseBootedNote(Buffer.of()).verity).toBeUndefined();
 });
 
 test('a note says that /etc is transient by where it lies', () => {
   const entry = Buffer.from('transient-etc\0\0\0/run/ostree/transient-etc.a1\0\0s\x0e', 'latin1');
-  expect(parseTransientEtc(Buffer.concat([entry, Buffer.of(entry.length)]))).toBe(true);
+  expect(parseBootedNote(Buffer.concat([entry, Buffer.of(entry.length)])).isEtcTransient).toBe(true);
   for (const note of [WITH_COMPOSEFS, AFTER_SOFT_REBOOT, Buffer.of()]) {
-    expect(parseTransientEtc(note)).toBe(false);
+    expect(parseBootedNote(note).isEtcTransient).toBe(false);
   }
 });

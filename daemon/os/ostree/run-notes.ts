@@ -90,74 +90,42 @@ function requireValue(dictionary: ReturnType<typeof readDictionary>, name: strin
 /** What ostree-prepare-root leaves for a host that it has booted (libotcore, OTCORE_RUN_BOOTED_KEY_…). */
 const BOOTED_FILE = 'run/ostree-booted';
 const BACKING_ROOT = 'backing-root-device-inode';
-const TRANSIENT_ETC = 'transient-etc';
 
-function bootedNote(root: string): Promise<Buffer | undefined> {
-  return readFile(path.join(root, BOOTED_FILE)).catch(ignoreMissing);
+/** What is noted of the running root. */
+export interface BootedNote {
+  /**
+   * What identifies the booted deployment's directory by stat(2), which with composefs is not the running root;
+   * undefined where ostree is older than 2023.4 and doesn't say: then it is.
+   */
+  readonly deployment: { readonly dev: bigint; readonly ino: bigint } | undefined;
+  /** A composefs that is signed can be made only by who has the key's other half. */
+  readonly image: 'none' | 'composefs' | 'signed composefs';
+  /**
+   * Whether each file is verified by fs-verity; undefined where ostree is older than 2025.2, or the root is no
+   * composefs, and it doesn't say.
+   */
+  readonly verity: boolean | undefined;
+  /** Whether /etc lies in memory. */
+  readonly isEtcTransient: boolean;
 }
-
-/** What identifies a directory by stat(2). */
-interface DirectoryIdentity {
-  readonly dev: bigint;
-  readonly ino: bigint;
-}
-
-/**
- * @param root the running root.
- * @returns the booted deployment's directory, which with composefs is not the running root; nothing where ostree is
- *   older than 2023.4 and doesn't say: then it is. @throws GVariantError when the note can't be read.
- */
-export async function bootedDeployment(root: string): Promise<DirectoryIdentity | undefined> {
-  const bytes = await bootedNote(root);
-  return bytes === undefined ? undefined : parseBootedNote(bytes);
-}
-
-/** @returns what an ostree-booted file says of the deployment's directory. @throws GVariantError */
-export function parseBootedNote(bytes: Uint8Array): DirectoryIdentity | undefined {
-  const value = readDictionary(bytes).get(BACKING_ROOT);
-  if (value?.type !== '(tt)') return undefined;
-  const [dev, ino] = readNumbers(value.bytes);
-  return dev === undefined || ino === undefined ? undefined : { dev, ino };
-}
-
-/** What the running root is: a composefs that is signed can be made only by who has the key's other half. */
-export type RootImage = 'none' | 'composefs' | 'signed composefs';
 
 /** @param root the running root. @throws GVariantError when the note can't be read. */
-export async function runningRootImage(root: string): Promise<RootImage> {
-  const bytes = await bootedNote(root);
-  return bytes === undefined ? 'none' : parseRootImage(bytes);
+export async function readBootedNote(root: string): Promise<BootedNote> {
+  const bytes = await readFile(path.join(root, BOOTED_FILE)).catch(ignoreMissing);
+  return parseBootedNote(bytes ?? new Uint8Array());
 }
 
-/** @returns what an ostree-booted file says of the running root. @throws GVariantError */
-export function parseRootImage(bytes: Uint8Array): RootImage {
+/** @param bytes of an ostree-booted file; empty where older versions say nothing. @throws GVariantError */
+export function parseBootedNote(bytes: Uint8Array): BootedNote {
   const note = readDictionary(bytes);
-  if (note.get('composefs')?.bytes[0] !== 1) return 'none';
-  return note.has('composefs.signed') ? 'signed composefs' : 'composefs';
-}
-
-/** @param root the running root. @returns as parseVerity. @throws GVariantError when the note can't be read. */
-export async function runsVerity(root: string): Promise<boolean | undefined> {
-  const bytes = await bootedNote(root);
-  return bytes === undefined ? undefined : parseVerity(bytes);
-}
-
-/**
- * @returns whether an ostree-booted file says that each file of the running root is verified by fs-verity; nothing
- *   where ostree is older than 2025.2, or the root is no composefs, and it doesn't say. @throws GVariantError
- */
-export function parseVerity(bytes: Uint8Array): boolean | undefined {
-  const value = readDictionary(bytes).get('composefs.verity');
-  return value && value.bytes[0] === 1;
-}
-
-/** @param root the running root. @returns as parseTransientEtc. @throws GVariantError when the note can't be read. */
-export async function hasTransientEtc(root: string): Promise<boolean> {
-  const bytes = await bootedNote(root);
-  return bytes !== undefined && parseTransientEtc(bytes);
-}
-
-/** @returns whether an ostree-booted file says that /etc lies in memory. @throws GVariantError */
-export function parseTransientEtc(bytes: Uint8Array): boolean {
-  return readDictionary(bytes).has(TRANSIENT_ETC);
+  const isSet = (name: string) => note.get(name)?.bytes[0] === 1;
+  const backing = note.get(BACKING_ROOT);
+  const [dev, ino] = backing?.type === '(tt)' ? readNumbers(backing.bytes) : [];
+  const composefs = note.has('composefs.signed') ? 'signed composefs' : 'composefs';
+  return {
+    deployment: dev === undefined || ino === undefined ? undefined : { dev, ino },
+    image: isSet('composefs') ? composefs : 'none',
+    verity: note.has('composefs.verity') ? isSet('composefs.verity') : undefined,
+    isEtcTransient: note.has('transient-etc'),
+  };
 }

@@ -26,7 +26,7 @@ export async function rpmOstreeDeployPackages(
   image: DigestedPullspec,
   { packages, former, mustBeSigned, signal }: DeployPackagesOptions,
 ): Promise<void> {
-  const reference = imageReference(image, mustBeSigned);
+  const reference = imageReference(image, { mustBeSigned });
   for (let left = MOST_TRANSACTIONS; left > 0; left -= 1) {
     const [first] = rpmOstreeDeployments(await rpmOstreeStatus(run, signal)).values();
     const present = { image: first?.image, packages: first?.packages ?? noPackages };

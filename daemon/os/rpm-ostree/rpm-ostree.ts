@@ -46,7 +46,7 @@ function rpmOstreeRebase(
   { mustBeSigned, heldBack, signal }: StagePullOptions,
 ): Promise<void> {
   const lock = heldBack ? ['--lock-finalization'] : [];
-  const command = ['rpm-ostree', 'rebase', ...lock, imageReference(image, mustBeSigned)] as const;
+  const command = ['rpm-ostree', 'rebase', ...lock, imageReference(image, { mustBeSigned })] as const;
   return transaction(run, command, { timeoutMs: REBASE_TIMEOUT_MS, signal });
 }
 

@@ -13,7 +13,6 @@ describe('rpmOstreeDeployments', () => {
     const plain = {
       isBooted: false,
       isPinned: false,
-      canSoftReboot: false,
       packages: { installed: [], removed: [] },
     };
     expect([...rpmOstreeDeployments(transcript('2026.2-staged.json'))]).toEqual([

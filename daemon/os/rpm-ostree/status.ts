@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { digestedImage, type ToolDeployments, ToolStatusError } from '../image-tool/image-tool.ts';
+import {
+  digestedImage,
+  type PullOptions,
+  type ToolDeployments,
+  ToolStatusError,
+} from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
 import { query } from './transaction.ts';
 
@@ -57,7 +62,7 @@ export function rpmOstreeDeployments({ deployments }: RpmOstreeStatus): ToolDepl
       } = deployment;
       const image = reference === undefined ? undefined : imageOfReference(reference, digest);
       const packages = { installed: [...installed].sort(), removed: [...removed].sort() };
-      const known = { isBooted: booted, isPinned: pinned, canSoftReboot: false, packages };
+      const known = { isBooted: booted, isPinned: pinned, packages };
       return [`${checksum}.${serial}`, image === undefined ? known : { ...known, image }];
     }),
   );
@@ -88,6 +93,9 @@ export function imageOfReference(
 }
 
 /** @returns how rpm-ostree names an image: signature check, transport, name. */
-export function imageReference(image: DigestedPullspec, mustBeSigned: boolean): string {
+export function imageReference(
+  image: DigestedPullspec,
+  { mustBeSigned }: Pick<PullOptions, 'mustBeSigned'>,
+): string {
   return mustBeSigned ? `ostree-image-signed:docker://${image}` : `ostree-unverified-registry:${image}`;
 }

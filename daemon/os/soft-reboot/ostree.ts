@@ -4,7 +4,7 @@ import { isThere } from '../../files/tree-entry.ts';
 import type { OsTool } from '../os-tool.ts';
 import type { Ostree } from '../ostree/ostree.ts';
 import { demandsComposefs } from '../ostree/prepare-root.ts';
-import { runningRootImage } from '../ostree/run-notes.ts';
+import { readBootedNote } from '../ostree/run-notes.ts';
 
 /** What has to be the same for the kernel to go on, as checksums of whole directories of a commit. */
 interface KernelSide {
@@ -63,7 +63,7 @@ export async function canSoftReboot(
 ): Promise<boolean> {
   if (!hasPrepareSoftReboot(tool.version)) return false;
   // Its key may be in the initramfs alone, where nothing that runs could read it.
-  if ((await runningRootImage(root)) !== 'composefs') return false;
+  if ((await readBootedNote(root)).image !== 'composefs') return false;
   // A composefs that runs may be one that needn't have been (`enabled = maybe`), and ostree goes by the configuration.
   if (!(await demandsComposefs({ directory: root, etc: path.join(root, 'etc'), kernelArguments })))
     return false;

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ignoreMissing } from '../../files/tree-entry.ts';
 import type { RunOsCommand } from '../os-command.ts';
+import type { OsHost } from '../os-host.ts';
 
 /** What systemd knows of the userspace that runs. */
 interface UserspaceBoot {
@@ -61,15 +62,6 @@ class UnsettledBootError extends Error {
  */
 const COMPLETE_BOOT = ['systemctl', 'restart', 'ostree-boot-complete.service'] as const;
 
-interface SoftBoot {
-  /** The running root. */
-  readonly root: string;
-  /** When the userspace was started, ms since the epoch. */
-  readonly startedAt: number;
-  /** Runs commands on the host. */
-  readonly run: RunOsCommand;
-}
-
 /**
  * Waits until the tools know what was booted by a soft reboot, and has them look. A note that is younger than the boot
  * is of the next one.
@@ -77,7 +69,7 @@ interface SoftBoot {
  * @throws OsCommandError, UnsettledBootError when it takes too long.
  */
 export async function untilBootSettled(
-  { root, startedAt, run }: SoftBoot,
+  { root, run, startedAt }: Pick<OsHost, 'root' | 'run'> & Pick<UserspaceBoot, 'startedAt'>,
   signal: AbortSignal,
   limitMs = SETTLE_MS,
 ): Promise<void> {
