@@ -1,3 +1,4 @@
+import type { NodeStateName } from '../api/node-state.ts';
 import { plural } from '../api/plural.ts';
 import type { HoldView } from './schemas.ts';
 import type { TimeLeft } from './time-left.ts';
@@ -33,6 +34,19 @@ export function formatTimeLeft({ ms, updates, of }: TimeLeft): {
   return ms === 0
     ? { text: 'taking longer', basis: ` than ${basis}` }
     : { text: `about ${roughly(ms)} left`, basis: `, at the pace of ${basis}` };
+}
+
+/** States whose names say too little to readers who don't know what a daemon does. */
+const STATE_WORDS: Readonly<Partial<Record<NodeStateName, string>>> = {
+  degraded: 'failed',
+  staged: 'waiting',
+  unmanaged: 'not managed',
+  updated: 'up to date',
+};
+
+/** @returns the state of a node, as the page shows it. */
+export function stateWord(state: NodeStateName): string {
+  return STATE_WORDS[state] ?? state;
 }
 
 /** Holds and windows, before who, until and why. */

@@ -1,23 +1,10 @@
 import { type NodeStateName, nodeStateNames } from '../../api/node-state.ts';
+import { plural } from '../../api/plural.ts';
 import { inOneLine } from '../../api/visible-text.ts';
-import { duration } from '../../view/words.ts';
+import { duration, stateWord } from '../../view/words.ts';
 import type { NodeRow, PageView, PoolRow } from '../model/view.ts';
 
 /** The texts of the page. Pure, and without the browser. */
-
-/** States as text. */
-export const STATE_WORDS: Readonly<Record<NodeStateName, string>> = {
-  degraded: 'failed',
-  verifying: 'verifying',
-  rebooting: 'rebooting',
-  draining: 'draining',
-  applying: 'applying',
-  staging: 'staging',
-  staged: 'waiting',
-  silent: 'silent',
-  unmanaged: 'not managed',
-  updated: 'up to date',
-};
 
 /** What a cell shows of a node beside its state, each by a mark of its own (style/nodes.css). */
 export type Mark = 'not-ready' | 'skipped' | 'blocked' | 'next-boot';
@@ -69,10 +56,10 @@ export function formatState({
   staging,
   nextBoot,
 }: Pick<NodeRow, 'state' | 'staging' | 'nextBoot'>): string {
-  if (state === 'staged' && nextBoot === true) return `${STATE_WORDS[state]} for its next reboot`;
+  if (state === 'staged' && nextBoot === true) return `${stateWord(state)} for its next reboot`;
   return state !== 'staging' || staging === undefined
-    ? STATE_WORDS[state]
-    : `${STATE_WORDS[state]} ${staged(staging)} %`;
+    ? stateWord(state)
+    : `${stateWord(state)} ${staged(staging)} %`;
 }
 
 /** @returns percent. */
@@ -131,11 +118,6 @@ export function shortImage(pullspec: string): string {
   return digest === undefined ? name : `${name}@${digest.slice(0, 12)}`;
 }
 
-/** @returns `1 node`, `2 nodes`. */
-export function count(number: number, word: string): string {
-  return `${number} ${word}${number === 1 ? '' : 's'}`;
-}
-
 /** Nodes that are named; of more only the number is announced. */
 const NAMED = 3;
 
@@ -161,8 +143,8 @@ function nodeNews(before: PageView, after: PageView): string[] {
   return nodeStateNames.flatMap((state) => {
     const names = came.get(state);
     if (names === undefined) return [];
-    const who = names.length <= NAMED ? names.join(', ') : count(names.length, 'node');
-    return [`${who}: ${STATE_WORDS[state]}.`];
+    const who = names.length <= NAMED ? names.join(', ') : plural(names.length, 'node');
+    return [`${who}: ${stateWord(state)}.`];
   });
 }
 

@@ -1,5 +1,5 @@
 import { createContext } from 'preact';
-import { useContext, useState } from 'preact/hooks';
+import { useContext, useEffect, useState } from 'preact/hooks';
 import { fullTime, offsetOf, shortTime, zonesFor } from './times.ts';
 import { ago } from './words.ts';
 
@@ -64,4 +64,14 @@ export function Ago({ time, now }: { readonly time: number; readonly now: number
 export function useShortTime(now: number): (time: number) => string {
   const zone = useContext(Zone);
   return (time) => shortTime(time, zone, now);
+}
+
+/** @param ms between two updates. @returns the current time, ms since the epoch, for a component that shows it. */
+export function useNow(ms: number): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
+  return now;
 }

@@ -20,7 +20,11 @@ interface LogPatch {
 
 const ROW_TABLES = Object.keys(EMPTY_VIEW).filter((table) => table !== 'logs') as RowTable[];
 
-/** @returns the changes; undefined without a change. Rows that are the same object are not compared. */
+/**
+ * A field that is undefined is absent, as in JSON.
+ *
+ * @returns the changes; undefined without a change. Rows that are the same object are not compared.
+ */
 export function diffViews(before: PageView, after: PageView): ViewPatch | undefined {
   if (before === after) return undefined;
   const rows: Partial<Record<RowTable, Record<string, Fields | null>>> = {};
@@ -92,9 +96,10 @@ function diffRow(before: object | undefined, after: object): Fields | undefined 
   const [old, now] = [(before ?? {}) as Fields, after as Fields];
   const changed: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(now)) {
-    if (!isEqual(old[field], value)) changed[field] = value;
+    if (!isEqual(old[field], value)) changed[field] = value ?? null;
   }
-  for (const field of Object.keys(old)) if (!(field in now)) changed[field] = null;
+  for (const field of Object.keys(old))
+    if (!(field in now) && old[field] !== undefined) changed[field] = null;
   return Object.keys(changed).length === 0 && before !== undefined ? undefined : changed;
 }
 

@@ -62,8 +62,7 @@ const view: PageView = {
     'worker-2': { node: 'worker-2', holder: 'shale-operator', ours: true },
   },
 };
-const find = (text: string, most = 20) =>
-  search(view, text, { stateWord: (state) => (state === 'draining' ? 'draining' : 'idle'), most });
+const find = (text: string, most = 20) => search(view, text, most);
 const names = (text: string) => find(text).found.map(({ kind, name }) => `${kind} ${name}`);
 
 test.each([

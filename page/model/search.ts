@@ -1,5 +1,5 @@
-import type { NodeStateName } from '../../api/node-state.ts';
 import type { HoldView } from '../../view/schemas.ts';
+import { stateWord } from '../../view/words.ts';
 import type { BuildRow, NodeRow, PageView, PoolRow } from './view.ts';
 
 /** Something that a search found. */
@@ -38,17 +38,12 @@ const KINDS: readonly SearchHit['kind'][] = ['pool', 'node', 'build', 'policy', 
  * Searches everything that the page shows: pools with the changes that they bring, nodes, builds with their logs,
  * policies and leases. Each word has to occur in a row; case doesn't matter.
  *
- * @param stateWord a state as the page shows it; always the same function.
  * @param most findings to return.
  */
-export function search(
-  view: PageView,
-  text: string,
-  { stateWord, most }: { readonly stateWord: (state: NodeStateName) => string; readonly most: number },
-): SearchResult {
+export function search(view: PageView, text: string, most: number): SearchResult {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return { found: [], total: 0 };
-  const ranked = entriesOf(view, stateWord).flatMap((entry) => {
+  const ranked = entriesOf(view).flatMap((entry) => {
     const name = entry.name.toLowerCase();
     const others = words.filter((word) => !name.includes(word));
     if (!others.every((word) => entry.lower.includes(word))) return [];
@@ -75,7 +70,7 @@ function hasOneOf(words: readonly string[], text: string): boolean {
   return words.some((word) => lower.includes(word));
 }
 
-function entriesOf(view: PageView, stateWord: (state: NodeStateName) => string): readonly Entry[] {
+function entriesOf(view: PageView): readonly Entry[] {
   const subjects = subjectsByPool(view);
   return [
     ...Object.entries(view.pools).map(([name, pool]) => {
@@ -83,7 +78,7 @@ function entriesOf(view: PageView, stateWord: (state: NodeStateName) => string):
       return { kind: 'pool', name, ...textsOf(texts) } as const;
     }),
     ...Object.entries(view.nodes).map(([name, node]) => {
-      const texts = textsByNode.get(node) ?? textsOf(nodeTexts(node, stateWord));
+      const texts = textsByNode.get(node) ?? textsOf(nodeTexts(node));
       textsByNode.set(node, texts);
       return { kind: 'node', name, ...texts } as const;
     }),
@@ -114,10 +109,7 @@ function poolTexts({ what, config, from, source, holds = [] }: PoolRow): readonl
   return [what, config, from, source?.url, source?.revision, ...holds.map(holdText)];
 }
 
-function nodeTexts(
-  node: NodeRow,
-  stateWord: (state: NodeStateName) => string,
-): readonly (string | undefined)[] {
+function nodeTexts(node: NodeRow): readonly (string | undefined)[] {
   return [
     stateWord(node.state),
     node.pool,

@@ -14,8 +14,8 @@ import type { BuildView, NodeView } from '../../view/schemas.ts';
 export interface NodeRow
   extends Omit<NodeView, 'name' | 'osBackend' | 'actions' | 'leaseHolder' | 'notReady'> {
   /** Key of the plan of its target. */
-  readonly plan?: string;
-  readonly last?: LastUpdate;
+  readonly plan?: string | undefined;
+  readonly last?: LastUpdate | undefined;
 }
 
 export interface LastUpdate {
@@ -26,8 +26,8 @@ export interface LastUpdate {
   readonly end: number;
   readonly result: 'Succeeded' | 'RolledBack' | 'Failed';
   /** Whether its target is the one that the node has now. */
-  readonly ofTarget?: true;
-  readonly message?: string;
+  readonly ofTarget?: true | undefined;
+  readonly message?: string | undefined;
 }
 
 /** What an update requires of a node and why; nodes with equal plans share the row. */
@@ -48,21 +48,21 @@ export interface PoolRow extends Omit<PoolSummary, 'name' | 'config' | 'rollback
   readonly maxUnavailable: string;
   /** The rendered config of its target, and the one that all of its nodes ran before, if that is another one. */
   readonly config: string;
-  readonly from?: string;
+  readonly from?: string | undefined;
   /** Where its MachineConfigs come from, as the user who applied them states: a URL and a revision. */
-  readonly source?: { readonly url?: string; readonly revision?: string };
+  readonly source?: { readonly url?: string | undefined; readonly revision?: string | undefined } | undefined;
 }
 
 /** What the page keeps of a build; its log is a table of its own. */
 export interface BuildRow extends Omit<BuildView, 'name' | 'since' | 'lastLine'> {
   readonly created: number;
-  readonly start?: number;
-  readonly end?: number;
+  readonly start?: number | undefined;
+  readonly end?: number | undefined;
   /** Append, Relabel, Engine or PreBuilt. */
-  readonly way?: string;
-  readonly attempts?: number;
-  readonly image?: string;
-  readonly baseImage?: string;
+  readonly way?: string | undefined;
+  readonly attempts?: number | undefined;
+  readonly image?: string | undefined;
+  readonly baseImage?: string | undefined;
   /** What the image requires of nodes by what they run now, as text. */
   readonly transitions: readonly { readonly from: string; readonly actions: string }[];
 }
@@ -79,11 +79,11 @@ export interface PolicyRow {
 export interface LeaseRow {
   readonly node: string;
   readonly holder: string;
-  readonly since?: number;
+  readonly since?: number | undefined;
   /** What for, in the holder's words. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
   /** When it expires, unless it is renewed; only of another holder than Shale's rollout. */
-  readonly until?: number;
+  readonly until?: number | undefined;
   /** Whether Shale's rollout is the holder. */
   readonly ours: boolean;
 }
@@ -97,15 +97,15 @@ export interface SegmentRow {
   readonly kind: SegmentKind;
   readonly start: number;
   /** Absent while it continues. */
-  readonly end?: number;
-  readonly failed?: true;
+  readonly end?: number | undefined;
+  readonly failed?: true | undefined;
 }
 
 /** A remark on the whole view. */
 interface RemarkRow {
   readonly text: string;
   /** The cluster has not answered since, so the view may be out of date. */
-  readonly silentSince?: number;
+  readonly silentSince?: number | undefined;
 }
 
 export interface PageView {
@@ -125,9 +125,9 @@ export interface PageView {
 /** What the header shows of the view: the same for as long as a browser is connected. */
 export interface About {
   /** The name of the cluster, as its admin or the kubeconfig has it. */
-  readonly cluster?: string;
+  readonly cluster?: string | undefined;
   /** Who sees the view. */
-  readonly user?: string;
+  readonly user?: string | undefined;
 }
 
 export type Table<Row> = Readonly<Record<string, Row>>;
@@ -143,3 +143,36 @@ export const EMPTY_VIEW: PageView = {
   remarks: {},
   logs: {},
 };
+
+/**
+ * What a pool's rollout changes on its nodes. It is read when a viewer asks for it (`/change`), and is no part of the
+ * view.
+ */
+export interface PoolChange {
+  readonly pool: string;
+  /** The rendered configs before and after; without `from` there is nothing to compare with. */
+  readonly from?: string | undefined;
+  readonly to: string;
+  /** The numbers under which the operator recorded them (PoolRevision). */
+  readonly fromRevision?: number | undefined;
+  readonly revision?: number | undefined;
+  readonly changes: readonly ChangeEntry[];
+  /** Why changes are missing. */
+  readonly remark?: string | undefined;
+}
+
+/** One difference on a node's disk. */
+export interface ChangeEntry {
+  readonly kind: 'file' | 'directory' | 'link' | 'unit' | 'sshKey' | 'passwordHash' | 'field';
+  /** A path, a unit, a user or a field. */
+  readonly subject: string;
+  readonly change: 'added' | 'changed' | 'removed';
+  /** MachineConfigs of the pool that set it now. */
+  readonly machineConfigs: readonly string[];
+  /** Numbers of lines; absent where too many differ. */
+  readonly added?: number | undefined;
+  readonly removed?: number | undefined;
+  /** As in a unified diff; absent where `withheld` says why. */
+  readonly lines?: readonly string[] | undefined;
+  readonly withheld?: string | undefined;
+}

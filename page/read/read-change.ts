@@ -2,7 +2,6 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { by } from '../../api/order.ts';
 import type { PoolRevision } from '../../api/pool-revision.ts';
-import { present } from '../../api/present.ts';
 import { maskStart } from '../../api/secret-text.ts';
 import { subjectOf, textOf } from '../../machineconfig/config-text.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
@@ -14,8 +13,7 @@ import { recordedLimits } from '../../machineconfig/rendered-annotations.ts';
 import { diffLines } from '../../machineconfig/text-diff.ts';
 import { recordOf } from '../../rollout/pools/pool-record.ts';
 import { changeOfPool } from '../../view/pool-view.ts';
-import type { ChangeEntry, PoolChange } from '../model/pool-change.ts';
-import { whyWithheld } from './withheld.ts';
+import type { ChangeEntry, PoolChange } from '../model/view.ts';
 
 /** Which configs a pool's change is between, and which MachineConfigs may explain it. */
 export interface ChangeNames {
@@ -75,7 +73,7 @@ export function readChange(
   configs: ReadonlyMap<string, MachineConfig>,
 ): PoolChange {
   const { from, to, fromRevision, revision, sources } = names;
-  const known = { pool, to, ...present({ from, fromRevision, revision }) };
+  const known = { pool, to, from, fromRevision, revision };
   if (from === undefined) return { ...known, changes: [], remark: 'the pool has no earlier config' };
   for (const name of [from, to]) {
     if (configs.has(name)) continue;
@@ -93,7 +91,7 @@ export function readChange(
     .toSorted(by(subjectOf))
     .map((change) => entryOf({ change, machineConfigs: ownersOf(change, owners) }, [before, after], budget));
   const more = changes.length - entries.length;
-  return { ...known, changes: entries, ...(more === 0 ? {} : { remark: `${more} more are not shown` }) };
+  return { ...known, changes: entries, remark: more === 0 ? undefined : `${more} more are not shown` };
 }
 
 /**
@@ -137,4 +135,32 @@ function entryOf(
   const shown = lines.slice(0, MOST_LINES).map((line) => maskStart(line, LONGEST_LINE));
   const more = lines.length - shown.length;
   return { ...entry, added, removed, lines: more === 0 ? shown : [...shown, `@@ ${more} more lines`] };
+}
+
+/**
+ * What of a change the page doesn't show, although its viewer may read the MachineConfigs: a page stands open on a
+ * screen that others see. A file may be a key or a pull secret (so `shale gather` leaves out all contents).
+ */
+
+/** Mode bit: everybody on the node may read the file. */
+const OTHERS_READ = 0o004;
+
+const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
+
+/** @returns why the lines of a change are not shown; undefined when they are. */
+export function whyWithheld(change: ConfigChange, sides: readonly NodeConfig[]): string | undefined {
+  if (change.kind === 'passwordHash') return 'it is a password hash';
+  if (change.kind === 'file') {
+    const files = sides.flatMap(({ files }) => files.get(change.path) ?? []);
+    if (files.some(({ mode }) => (mode & OTHERS_READ) === 0))
+      return 'its mode keeps it from being read by every user of the node';
+    if (files.some(({ contents }) => PRIVATE_KEY.test(Buffer.from(contents).toString('latin1'))))
+      return 'it contains a private key';
+  }
+  if (change.kind === 'unit') {
+    const units = sides.flatMap(({ units }) => units.get(change.name) ?? []);
+    const texts = units.flatMap(({ contents = '', dropins }) => [contents, ...dropins.values()]);
+    if (texts.some((text) => PRIVATE_KEY.test(text))) return 'it contains a private key';
+  }
+  return undefined;
 }

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { formatAction } from '../../api/disruption-action.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, UpdatePlan } from '../../api/machine-config-node.ts';
-import { present } from '../../api/present.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import type { NodeSource } from '../../view/node-source.ts';
 import { type NodeViewSource, readNodeView } from '../../view/node-view.ts';
@@ -22,27 +21,25 @@ export function nodeRow(source: RowSource, plans: PlanTable, now: number): NodeR
   const view = readNodeView({ ...source, machineConfigNode }, now);
   const { name: _, osBackend: _tool, actions: _asked, leaseHolder: _holder, notReady: _why, ...row } = view;
   const { plan, lastUpdate } = status ?? {};
-  return present({
+  return {
     ...row,
     pool: dispute === undefined ? view.pool : '',
     what: dispute ?? view.what,
-    config: present(view.config),
-    image: view.image && present(view.image),
     plan: plan && plans.keyOf(plan),
     last: lastUpdate && lastOf(lastUpdate, spec, plans),
-  });
+  };
 }
 
 function unmanagedRow(node: Node | undefined, dispute: string | undefined): NodeRow {
-  return present({
+  return {
     pool: '',
-    state: 'unmanaged' as const,
+    state: 'unmanaged',
     what: dispute ?? 'it has no MachineConfigNode',
     config: { desired: '' },
     ready: node !== undefined && isReady(node),
     cordoned: node?.spec?.unschedulable === true,
     since: node?.metadata.creationTimestamp,
-  });
+  };
 }
 
 function lastOf(
@@ -56,10 +53,9 @@ function lastOf(
     start: Date.parse(update.startedAt),
     end: Date.parse(update.finishedAt),
     result: update.result,
-    ...(update.config === configVersion.desired && update.image === configImage?.desiredImage
-      ? { ofTarget: true }
-      : {}),
-    ...present({ message: update.message }),
+    ofTarget:
+      (update.config === configVersion.desired && update.image === configImage?.desiredImage) || undefined,
+    message: update.message,
   };
 }
 

@@ -1,16 +1,18 @@
 import type { EffectiveAction } from '../../api/disruption-action.ts';
 import { type ClusterPolicies, MIRROR_CHANGES } from '../../api/disruption-policy.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { present } from '../../api/present.ts';
+import { annotations } from '../../api/names.ts';
 import { inWords } from '../../disruption/summarise-policies.ts';
 import { buildView } from '../../view/build-view.ts';
-import type { BuildRow, PolicyRow, Table } from '../model/view.ts';
+import { changeOfPool, poolSummary } from '../../view/pool-view.ts';
+import type { BuildRow, PolicyRow, PoolRow, Table } from '../model/view.ts';
 
 export function buildRow(build: MachineOSBuild): BuildRow {
   const { name: _, since: _since, lastLine: _line, ...view } = buildView(build);
   const { metadata, status } = build;
-  return present({
+  return {
     ...view,
     created: time(metadata.creationTimestamp) ?? 0,
     start: time(status?.buildStart),
@@ -20,7 +22,7 @@ export function buildRow(build: MachineOSBuild): BuildRow {
     image: status?.digestedImagePushSpec,
     baseImage: status?.baseImage,
     transitions: status?.transitions ?? [],
-  });
+  };
 }
 
 function time(text: string | undefined): number | undefined {
@@ -98,4 +100,49 @@ export function policyTrouble(configuration: MachineConfiguration | undefined): 
   return applied?.status === 'False'
     ? `The policies in spec are not in effect: ${applied.message}`
     : undefined;
+}
+
+interface Reading {
+  readonly row: PoolRow;
+  /** ms since the epoch: when the row changes without a change of the pool. */
+  readonly until: number;
+}
+
+/** Rows of unchanged pools: to ask schedules for the next maintenance window is slow. */
+const readings = new WeakMap<MachineConfigPool, Reading>();
+
+/**
+ * @param now ms since the epoch.
+ * @returns the row of a pool from its spec, annotations and status.
+ */
+export function poolRow(pool: MachineConfigPool, now: number): PoolRow {
+  const known = readings.get(pool);
+  if (known !== undefined && now < known.until) return known.row;
+  const row = readPool(pool, now);
+  const ends = (row.holds ?? []).map(({ until }) => Date.parse(until ?? '')).filter((end) => end > now);
+  readings.set(pool, { row, until: Math.min(...ends, now + LONGEST_MS) });
+  return row;
+}
+
+/** ms for which a row is kept: clocks may be set. */
+const LONGEST_MS = 60_000;
+
+function readPool(pool: MachineConfigPool, now: number): PoolRow {
+  const {
+    name: _name,
+    config: _config,
+    rollback: _held,
+    tried: _tried,
+    ...progress
+  } = poolSummary(pool, now);
+  const { from, to } = changeOfPool(pool);
+  const { [annotations.sourceUrl]: url, [annotations.sourceRevision]: revision } =
+    pool.metadata.annotations ?? {};
+  return {
+    ...progress,
+    maxUnavailable: String(pool.spec.maxUnavailable ?? 1),
+    config: to,
+    from: from === to ? undefined : from,
+    source: url === undefined && revision === undefined ? undefined : { url, revision },
+  };
 }

@@ -5,7 +5,6 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
-import { present } from '../../api/present.ts';
 import { reasonOfHolder } from '../../cluster/lease.ts';
 import { nodeOfLease } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
@@ -21,8 +20,7 @@ import {
   type Table,
 } from '../model/view.ts';
 import { nodeRow, PlanTable, type RowSource } from './read-node.ts';
-import { poolRow } from './read-pool.ts';
-import { buildRow, policyRows, policyTrouble } from './read-tables.ts';
+import { buildRow, policyRows, policyTrouble, poolRow } from './read-tables.ts';
 import { remember, segmentsOf } from './timeline.ts';
 
 /**
@@ -126,11 +124,9 @@ function leaseRows({ leases }: ClusterObjects, now: number): Table<LeaseRow> {
       node,
       holder,
       ours,
-      ...(Number.isNaN(since) ? {} : { since }),
-      ...present({
-        reason: reasonOfHolder(lease),
-        until: ours ? undefined : ends,
-      }),
+      since: Number.isNaN(since) ? undefined : since,
+      reason: reasonOfHolder(lease),
+      until: ours ? undefined : ends,
     };
   }
   return rows;

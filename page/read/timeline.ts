@@ -2,7 +2,6 @@ import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Lease } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { Condition } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import type { NodeRow, SegmentKind, SegmentRow, Table } from '../model/view.ts';
 
 /** ms that the timeline covers. */
@@ -70,7 +69,7 @@ export function segmentsOf(
   const name = node.metadata.name;
   const pool = node.spec.pool.name;
   const segment = (kind: SegmentKind, start: number, end?: number): SegmentRow[] =>
-    Number.isNaN(start) ? [] : [{ node: name, pool, kind, start, ...present({ end }) }];
+    Number.isNaN(start) ? [] : [{ node: name, pool, kind, start, end }];
   return [...past(node, segment), ...underWay(node, state, lease, segment)];
 }
 

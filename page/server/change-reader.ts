@@ -3,7 +3,7 @@ import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { inParallel } from '../../rollout/in-parallel.ts';
-import type { PoolChange } from '../model/pool-change.ts';
+import type { PoolChange } from '../model/view.ts';
 import { changeNames, readChange } from '../read/read-change.ts';
 import type { PageCaches } from './page-caches.ts';
 

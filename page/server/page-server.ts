@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Logger } from 'pino';
 import { errorMessage } from '../../api/error-message.ts';
-import { present } from '../../api/present.ts';
 import { visible } from '../../api/visible-text.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import { createServer } from '../../cluster/node-http.ts';
@@ -160,7 +159,7 @@ function startStream(
   } else {
     streams.add(response);
     response.on('close', () => streams.delete(response));
-    const about = present({ cluster, user });
+    const about = { cluster, user };
     streamView({ live, response, about, mayGoOn: async () => mayGoOn(await access.judge(token)) });
   }
 }

@@ -1,10 +1,9 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { duration } from '../../../view/words.ts';
 import type { BuildRow, PageView, Table } from '../../model/view.ts';
-import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
 import { shortImage, withShortHashes } from '../words.ts';
-import { Ago } from '../zone.tsx';
+import { Ago, useNow } from '../zone.tsx';
 
 /** The number of builds that are shown, newest first. */
 const SHOWN = 12;

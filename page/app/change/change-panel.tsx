@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { ChangeEntry, PoolChange } from '../../model/pool-change.ts';
-import type { PoolRow } from '../../model/view.ts';
-import { type Answer, ask } from '../connection/ask.ts';
-import { count, withShortHashes } from '../words.ts';
+import { errorMessage } from '../../../api/error-message.ts';
+import { plural } from '../../../api/plural.ts';
+import type { ChangeEntry, PoolChange, PoolRow } from '../../model/view.ts';
+import { storedToken } from '../connection/sign-in.tsx';
+import { withShortHashes } from '../words.ts';
 
 /** What the plan of an update says of a change, which every viewer may read. */
 export interface PlannedChange {
@@ -25,7 +26,7 @@ export function ChangePanel({ name, pool, planned }: ChangePanelProps) {
     <details class="change" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>
         {from === undefined ? 'Last change' : 'Change'}
-        {planned.length === 0 ? '' : `: ${count(planned.length, 'item')}`}
+        {planned.length === 0 ? '' : `: ${plural(planned.length, 'item')}`}
         {revision === undefined ? null : (
           <>
             {' '}
@@ -165,4 +166,28 @@ function Entry({ entry }: { readonly entry: ChangeEntry }) {
 function kindOf(line: string): string {
   if (line.startsWith('@@')) return 'place';
   return line.startsWith('+') ? 'plus' : line.startsWith('-') ? 'minus' : '';
+}
+
+/** What the server said to a request. */
+export type Answer<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly why: string };
+
+/** ms; the server has its own deadline, which is shorter. */
+const DEADLINE_MS = 30_000;
+
+/** @returns JSON of the server, or why there is none. */
+export async function ask<T>(url: string, signal: AbortSignal): Promise<Answer<T>> {
+  const token = storedToken();
+  try {
+    const response = await fetch(url, {
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+      cache: 'no-store',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]),
+    });
+    if (!response.ok) return { ok: false, why: (await response.text()).trim() };
+    return { ok: true, value: (await response.json()) as T };
+  } catch (error) {
+    return { ok: false, why: errorMessage(error) };
+  }
 }

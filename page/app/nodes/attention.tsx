@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact';
+import { plural } from '../../../api/plural.ts';
 import type { NodeRow } from '../../model/view.ts';
 import { hashOf } from '../route.ts';
-import { count, formatLeft, withShortHashes } from '../words.ts';
+import { formatLeft, withShortHashes } from '../words.ts';
 import type { Member } from './cell-grid.tsx';
 
 /** Nodes of each kind that are named, and pods of each drain; of more only the number is shown. */
@@ -84,7 +85,7 @@ function Lines({ nodes, figure, more, children }: LinesProps) {
       {nodes.length > NAMED ? (
         <li class="note">
           {sample}
-          and {count(nodes.length - NAMED, more)}
+          and {plural(nodes.length - NAMED, more)}
         </li>
       ) : null}
     </>

@@ -1,6 +1,7 @@
 import { type NodeStateName, nodeStates } from '../../../api/node-state.ts';
+import { stateWord } from '../../../view/words.ts';
 import { hashOf } from '../route.ts';
-import { MARK_WORDS, type Mark, STATE_WORDS } from '../words.ts';
+import { MARK_WORDS, type Mark } from '../words.ts';
 import type { Member } from './cell-grid.tsx';
 import { type Tally, tally } from './tally.ts';
 
@@ -26,7 +27,7 @@ export function Legend({ members, selected }: LegendProps) {
     <ul class="legend">
       {states.map((each) => (
         <li key={each.kind} class="state" title={nodeStates[each.kind]}>
-          <Entry tally={each} word={STATE_WORDS[each.kind]} />
+          <Entry tally={each} word={stateWord(each.kind)} />
         </li>
       ))}
       {marks.map((each) => (

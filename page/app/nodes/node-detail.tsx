@@ -1,10 +1,9 @@
 import { duration } from '../../../view/words.ts';
 import type { LeaseRow, NodeRow, PlanRow, Table } from '../../model/view.ts';
-import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
 import { Holds } from '../sections/holds.tsx';
 import { formatLeft, formatState, shortImage, staged, withShortHashes } from '../words.ts';
-import { Ago } from '../zone.tsx';
+import { Ago, useNow } from '../zone.tsx';
 
 interface NodeDetailProps {
   readonly name: string | undefined;

@@ -1,7 +1,8 @@
 import { useMemo, useState } from 'preact/hooks';
 import { nodeStateNames } from '../../../api/node-state.ts';
+import { plural } from '../../../api/plural.ts';
 import type { NodeRow, Table } from '../../model/view.ts';
-import { count, formatState, withShortHashes } from '../words.ts';
+import { formatState, withShortHashes } from '../words.ts';
 
 /** Rows that are drawn at first, and with each further step: users search a table of thousands. */
 const STEP = 100;
@@ -31,7 +32,7 @@ export function NodeTable({ nodes, selected, onSelect }: NodeTableProps) {
           }}
         />{' '}
         <span class="quiet" role="status">
-          {count(matching.length, 'node')}
+          {plural(matching.length, 'node')}
         </span>
       </p>
       <div class="wide">

@@ -1,6 +1,6 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
+import { plural } from '../../../api/plural.ts';
 import type { LeaseRow, NodeRow, PlanRow, PoolRow, Table } from '../../model/view.ts';
-import { count } from '../words.ts';
 import type { CellSize, Member } from './cell-grid.tsx';
 import { Legend } from './legend.tsx';
 import { NodeDetail } from './node-detail.tsx';
@@ -82,7 +82,7 @@ function Totals({
   return (
     <div class="totals">
       <span class="quiet">
-        {count(all.length, 'node')} in {count(pools, 'pool')}
+        {plural(all.length, 'node')} in {plural(pools, 'pool')}
       </span>
       <Legend members={all} selected={selected} />
     </div>

@@ -1,13 +1,14 @@
 import { useMemo, useRef } from 'preact/hooks';
 import { type NodeStateName, nodeStateNames } from '../../../api/node-state.ts';
+import { plural } from '../../../api/plural.ts';
 import { timeLeft } from '../../../view/time-left.ts';
 import { formatTimeLeft } from '../../../view/words.ts';
 import type { PlanRow, PoolRow, Table } from '../../model/view.ts';
 import { ChangePanel, type PlannedChange } from '../change/change-panel.tsx';
-import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
 import { Holds } from '../sections/holds.tsx';
-import { count, type PoolTone, toneOf, withShortHashes } from '../words.ts';
+import { type PoolTone, toneOf, withShortHashes } from '../words.ts';
+import { useNow } from '../zone.tsx';
 import { Attention } from './attention.tsx';
 import { CellGrid, type CellSize, type Member } from './cell-grid.tsx';
 import { Legend } from './legend.tsx';
@@ -41,7 +42,7 @@ export function PoolSection({ name, pool, members, plans, size, selected, onSele
         <h3>{name === '' ? title : <a href={hashOf({ kind: 'pool', name })}>{title}</a>}</h3>
         {pool === undefined ? null : <span class={`tone ${toneOf(pool)}`}>{TONES[toneOf(pool)]}</span>}
         <span class="quiet">
-          {count(members.length, 'node')}
+          {plural(members.length, 'node')}
           {pool === undefined ? '' : ` · at most ${pool.maxUnavailable} unavailable`}
         </span>
         {pool === undefined ? null : <Left pool={pool} members={members} plans={plans} now={now} />}

@@ -1,11 +1,10 @@
 import type { TargetedKeyboardEvent } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import type { NodeStateName } from '../../../api/node-state.ts';
 import { type SearchHit, search } from '../../model/search.ts';
 import type { PageView } from '../../model/view.ts';
-import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
-import { STATE_WORDS, withShortHashes } from '../words.ts';
+import { withShortHashes } from '../words.ts';
+import { useNow } from '../zone.tsx';
 
 /** Findings that are shown: further words narrow them down. */
 const SHOWN = 20;
@@ -18,8 +17,6 @@ const KIND_WORDS: Readonly<Record<SearchHit['kind'], string>> = {
   lease: 'Lease',
 };
 
-const stateWord = (state: NodeStateName) => STATE_WORDS[state];
-
 /** A search of everything on the page. Arrows move from the field into the list, Escape closes it. */
 export function SearchBox({ view }: { readonly view: PageView }) {
   const [text, setText] = useState('');
@@ -28,10 +25,7 @@ export function SearchBox({ view }: { readonly view: PageView }) {
   latest.current = view;
   // Nodes change many times in a second.
   const second = useNow(1_000);
-  const { found, total } = useMemo(
-    () => search(latest.current, text, { stateWord, most: SHOWN }),
-    [text, second],
-  );
+  const { found, total } = useMemo(() => search(latest.current, text, SHOWN), [text, second]);
   const close = () => {
     setText('');
     box.current?.querySelector('input')?.focus();

@@ -1,10 +1,9 @@
 import { useEffect } from 'preact/hooks';
 import type { About, PageView } from '../../model/view.ts';
-import { useNow } from '../clock.ts';
 import type { PageConnection } from '../connection/follow.ts';
 import { SearchBox } from '../search/search-box.tsx';
 import { headerState } from '../words.ts';
-import { useShortTime, ZoneChoice } from '../zone.tsx';
+import { useNow, useShortTime, ZoneChoice } from '../zone.tsx';
 
 interface HeaderProps {
   readonly connection: PageConnection;

@@ -1,9 +1,8 @@
 import { by } from '../../../api/order.ts';
+import { plural } from '../../../api/plural.ts';
 import type { LeaseRow, NodeRow, PolicyRow, Table } from '../../model/view.ts';
-import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
-import { count } from '../words.ts';
-import { Ago, useShortTime } from '../zone.tsx';
+import { Ago, useNow, useShortTime } from '../zone.tsx';
 import { Holds } from './holds.tsx';
 
 /** The number of rows that are shown of each list. */
@@ -77,7 +76,7 @@ function NodeLink({ name }: { readonly name: string }) {
 }
 
 function More({ hidden }: { readonly hidden: number }) {
-  return hidden > 0 ? <p class="quiet">and {count(hidden, 'more node')}</p> : null;
+  return hidden > 0 ? <p class="quiet">and {plural(hidden, 'more node')}</p> : null;
 }
 
 /** The disruption policies in force: the admin's own, and the defaults folded. */
@@ -106,7 +105,7 @@ export function Policies({
       )}
       {defaults.length === 0 ? null : (
         <details open={defaults.some((row) => keyOf(row) === linked)}>
-          <summary>{count(defaults.length, 'default')}</summary>
+          <summary>{plural(defaults.length, 'default')}</summary>
           <PolicyTable title="Defaults" rows={defaults} linked={linked} />
         </details>
       )}

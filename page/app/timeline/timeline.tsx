@@ -1,9 +1,9 @@
 import type { TargetedPointerEvent } from 'preact';
 import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { plural } from '../../../api/plural.ts';
 import { duration } from '../../../view/words.ts';
 import type { SegmentKind, SegmentRow, Table } from '../../model/view.ts';
 import { clockTime } from '../times.ts';
-import { count } from '../words.ts';
 import { Zone } from '../zone.tsx';
 import {
   lanesOf,
@@ -130,7 +130,7 @@ function Summary({ segments }: { readonly segments: readonly SegmentRow[] }) {
           <span class="span-sample failed" aria-hidden="true" /> <b>{failed}</b> failed
         </li>
       )}
-      {going === 0 ? null : <li>{count(going, 'update')} in progress</li>}
+      {going === 0 ? null : <li>{plural(going, 'update')} in progress</li>}
     </ul>
   );
 }
