@@ -272,7 +272,7 @@ export const poolConditions: Readonly<Record<PoolConditionType, string>> = {
   NewNodesWaiting:
     'nodes have their startup taint, so that no pod is scheduled on them; the message says what each waits for. The reason is Overdue once a node has had it for longer than `--new-node-report-minutes`. A pool that never had such a node has no such condition',
   UpdatesHeld:
-    'nodes that could start their update wait: for other pools, for alerts or queries, for nodes that bake, for a quorum of etcd or of other voting pods, or for a slot of a lock service (FleetLock); the message says for what and until when. A pool that never waited has no such condition',
+    'nodes that could start their update wait: for other pools, for alerts or queries, for a base image that brings no vulnerabilities, for nodes that bake, for a quorum of etcd or of other voting pods, or for a slot of a lock service (FleetLock); the message says for what and until when. A pool that never waited has no such condition',
   ChangeTried:
     'a change of the pool is tried (`shale try`): the message says by whom, and when and to what the pool is rolled back unless the change is confirmed. If False with the reason DeadlineRefused, the deadline can’t be kept, and the message says why. A pool that never had a deadline has no such condition',
   BuildPending: 'layered mode: the build has not started',

@@ -8,6 +8,7 @@ import {
   repositoryOf,
   TaggedPullspecSchema,
 } from './references.ts';
+import { BaseVulnerabilities, MOST_COMPARED_BASES } from './vulnerabilities.ts';
 
 /**
  * The build method: a layer appended to the base, new labels on an image that has the layer, a container engine, or an
@@ -131,6 +132,13 @@ export const MachineOSBuildStatus = z
       .exactOptional()
       .describe(
         "Shale's own: the images in the index, one per architecture of the pool, each with its base image.",
+      ),
+    vulnerabilities: z
+      .array(BaseVulnerabilities)
+      .max(MOST_COMPARED_BASES)
+      .exactOptional()
+      .describe(
+        "Shale's own: what the base image of the build brings and fixes in the place of those that nodes run, by the reports that are attached to them in the registry. The builder looks for them once the build has succeeded. Absent where nodes run the same base image.",
       ),
     attempts: z.int().min(0).exactOptional().describe("Shale's own: number of attempts."),
     transitions: z

@@ -38,6 +38,7 @@ import { BaseImages, type BuildCaches, isMovable, renderedConfigOf } from './obs
 import { buildReadiness, waitingReadiness } from './readiness.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from './secrets.ts';
 import { type BuildPhase, buildStatus } from './status.ts';
+import { VulnerabilityRecorder } from './steps/compare-vulnerabilities.ts';
 import { knownStates } from './steps/known-states.ts';
 import { renderedRegistries } from './steps/make-image.ts';
 import { BootImagePublisher } from './steps/publish-boot-image.ts';
@@ -67,10 +68,12 @@ export class BuildController {
   readonly #options: BuildControllerOptions;
   readonly #bases: BaseImages;
   readonly #bootImages: BootImagePublisher;
+  readonly #vulnerabilities: VulnerabilityRecorder;
 
   constructor(options: BuildControllerOptions) {
     this.#options = options;
     this.#bootImages = new BootImagePublisher(options);
+    this.#vulnerabilities = new VulnerabilityRecorder(options);
     this.#bases = new BaseImages({
       freshMs: options.baseCheckMs,
       now: () => performance.now(),
@@ -215,8 +218,11 @@ export class BuildController {
     }
     await this.#carryOut(config, decision);
     await this.#pointTo(config, decision);
-    // A tag can be moved to another image, and no watch reports it.
-    return requested !== undefined && isMovable(requested) ? requeueAfter(this.#options.baseCheckMs) : done;
+    const lookAgain = decision.build && (await this.#vulnerabilities.record(config, decision.build, pool));
+    // A tag can be moved to another image, and no watch reports it; nor does one report what is attached to an image.
+    const movable = requested !== undefined && isMovable(requested) ? this.#options.baseCheckMs : undefined;
+    const again = [lookAgain, movable].filter((ms) => ms !== undefined);
+    return again.length === 0 ? done : requeueAfter(Math.min(...again));
   }
 
   #policiesOf({ spec }: MachineOSConfig): PoliciesInForce | undefined {

@@ -9,6 +9,7 @@ import {
   FailureDomainLimits,
   FleetLockField,
   type FleetLockSetting,
+  Holds,
   HookNames,
   HostPath,
   type MaintenanceWindow,
@@ -157,6 +158,14 @@ export const poolSettingsTable = {
     read: readQueries,
     unreadable: { value: { kind: 'unreadable' }, so: 'updates wait as if a query had a result' },
     former: { annotation: 'shale.dev/hold-on-queries', as: asLines },
+  }),
+  holds: setting<typeof Holds, z.infer<typeof Holds>>({
+    schema: Holds,
+    meaning: "What an update must not bring: nodes whose update brings it wait. Rollbacks don't wait.",
+    absent: 'nothing that an update brings holds it',
+    unset: {},
+    read: (holds) => holds,
+    unreadable: { so: NOTHING_STARTS, closes: true },
   }),
   failureDomains: setting<typeof FailureDomainLimits, z.infer<typeof FailureDomainLimits> | undefined>({
     schema: FailureDomainLimits,

@@ -4,6 +4,7 @@ import { parseDuration } from '../duration.ts';
 import { errorMessage } from '../error-message.ts';
 import { parseLabelSelector } from '../label-selector.ts';
 import type { NodeLimit } from '../max-unavailable.ts';
+import { LEAST_SEVERITIES } from '../vulnerabilities.ts';
 
 /** What the settings of a pool are made of: how each is written, which the API server checks, and what it means. */
 
@@ -221,6 +222,21 @@ export function readQueries(queries: readonly string[]): QueryHold {
     );
   return { kind: 'named', questions: queries };
 }
+
+/** What an update must not bring. */
+export const Holds = z.object({
+  vulnerabilities: z
+    .enum(LEAST_SEVERITIES, { error: `one of ${LEAST_SEVERITIES.join(', ')}` })
+    .exactOptional()
+    .describe(
+      'Severity, such as high: a node that would get another base image waits while reports that are attached to the images say that the new one brings a vulnerability of this severity or worse, or while one of both has no report. Only in layered mode.',
+    ),
+  acceptedBaseImages: z
+    .array(textOf(/^sha256:[0-9a-f]{64}$/, 71, 'a digest such as sha256:… with 64 hexadecimal digits'))
+    .max(20)
+    .exactOptional()
+    .describe('Digests of base images that are taken all the same, whatever they bring.'),
+});
 
 const GROUP = /^[a-zA-Z0-9.-]+$/;
 

@@ -19,7 +19,7 @@ export const exitCodes = {
 export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   ok: 'success; for `diff`: no changes',
   failed:
-    'the check failed: `validate` found problems, a pool can’t be rendered or can’t apply the change, nodes would refuse it, `plan --fail-on` found a costly pool, a step of the tour failed, a wait timed out or can’t end; for `diff`: there are changes',
+    'the check failed: `validate` found problems, a pool can’t be rendered or can’t apply the change, nodes would refuse it, `plan --fail-on` found what it names, or could not tell, a step of the tour failed, a wait timed out or can’t end; for `diff`: there are changes',
   usage:
     'invalid usage: an unknown flag, a missing argument, a file that does not exist, is not YAML or has no objects, an unknown pool or node, no pool at all; for `diff` also: a pool can’t be rendered',
   unavailable: 'something required is not available: a cluster, a package, a permission',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { DisruptionAction } from '../../api/disruption-action.ts';
 import { ClusterPolicies } from '../../api/disruption-policy.ts';
+import { SEVERITIES } from '../../api/vulnerabilities.ts';
 import { PACKAGE_FORMATS } from '../../image/contents/package.ts';
 import { PACKAGE_CHANGES } from '../../image/contents/package-changes.ts';
 import { COSTS, type Cost } from '../../predict/cost.ts';
@@ -72,6 +73,28 @@ const contentsDiff = {
   groups: accounts,
 };
 
+const vulnerabilities = z.array(
+  z.strictObject({
+    id: z.string(),
+    aliases: names,
+    severity: z.enum(SEVERITIES),
+    packages: z.array(
+      z.strictObject({ name: z.string(), version: z.string(), fixedVersion: z.string().optional() }),
+    ),
+  }),
+);
+const report = z
+  .strictObject({ source: z.string(), tool: z.string(), created: z.string().optional() })
+  .nullable();
+
+/** What one image brings and fixes by the reports of both; `brought` and `fixed` are absent where one is missing. */
+const vulnerabilityDiff = z.strictObject({
+  reports: z.strictObject({ from: report, to: report }),
+  brought: vulnerabilities.optional(),
+  fixed: vulnerabilities.optional(),
+  remarks: names,
+});
+
 export const PlanOutput = z.array(
   z.union([
     broken,
@@ -89,6 +112,8 @@ export const PlanOutput = z.array(
           to: z.string(),
           contents: z.strictObject({ summary: z.string(), ...contentsDiff }).optional(),
           unread: z.string().optional(),
+          vulnerabilities: vulnerabilityDiff.optional(),
+          vulnerabilitiesUnread: z.string().optional(),
         })
         .optional(),
       pinnedImages: z.strictObject({ added: z.number(), removed: z.number() }).optional(),
@@ -194,6 +219,7 @@ export const ImageDiffOutput = z.strictObject({
   summary: z.string(),
   baseChanges: z.boolean(),
   ...contentsDiff,
+  vulnerabilities: vulnerabilityDiff,
   files: z.array(diffs.element.omit({ diff: true })).optional(),
 });
 

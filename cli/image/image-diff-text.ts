@@ -2,6 +2,11 @@ import { sentenceTable, wrapped } from '../command-line/fitted-text.ts';
 import { markdownItem, markdownRow } from '../command-line/markdown.ts';
 import { textTable } from '../command-line/output.ts';
 import { packageRows } from '../command-line/package-rows.ts';
+import {
+  vulnerabilityRemarks,
+  vulnerabilityRows,
+  vulnerabilitySummary,
+} from '../command-line/vulnerability-rows.ts';
 import type { ImageDiff } from './image-diff.ts';
 
 /** What changes apart from packages: what happens to it, its kind, its name, and what it was and will be. */
@@ -16,6 +21,10 @@ export function imageDiffText(diff: ImageDiff, columns: number | undefined): str
     wrapped(diff.summary, '  ', columns),
     packageTable(diff, columns),
     otherTable(diff, columns),
+    vulnerabilityTable(diff, columns),
+    [vulnerabilitySummary(diff.vulnerabilities), ...vulnerabilityRemarks(diff.vulnerabilities)].flatMap(
+      (line) => wrapped(line, '  ', columns),
+    ),
     diff.unknown.flatMap((why) => wrapped(`not compared: ${why}`, '  ', columns)),
   ].filter(({ length }) => length > 0);
   return blocks.map((lines) => lines.join('\n')).join('\n\n');
@@ -24,6 +33,12 @@ export function imageDiffText(diff: ImageDiff, columns: number | undefined): str
 function packageTable({ packages = [] }: ImageDiff, columns: number | undefined): readonly string[] {
   if (packages.length === 0) return [];
   return sentenceTable(['CHANGE', 'PACKAGE', 'VERSION'], packageRows(packages), columns);
+}
+
+function vulnerabilityTable({ vulnerabilities }: ImageDiff, columns: number | undefined): readonly string[] {
+  const rows = vulnerabilityRows(vulnerabilities);
+  if (rows.length === 0) return [];
+  return sentenceTable(['CHANGE', 'SEVERITY', 'VULNERABILITY', 'PACKAGES'], rows, columns);
 }
 
 function otherTable(diff: ImageDiff, columns: number | undefined): readonly string[] {
@@ -70,23 +85,23 @@ export function imageDiffMarkdown(diff: ImageDiff): string {
     rows.length === 0
       ? []
       : ['', markdownRow(head), `|${'-|'.repeat(head.length)}`, ...rows.map(markdownRow)];
-  const packages = packageRows(diff.packages ?? []);
-  const folded =
-    packages.length === 0
+  const folded = (name: string, head: readonly string[], rows: readonly (readonly string[])[]) =>
+    rows.length === 0
       ? []
-      : [
-          '',
-          '<details><summary>packages</summary>',
-          ...table(['change', 'package', 'version'], packages),
-          '',
-          '</details>',
-        ];
+      : ['', `<details><summary>${name}</summary>`, ...table(head, rows), '', '</details>'];
   return [
     `### ${diff.from.image} -> ${diff.to.image}`,
     '',
     markdownItem(diff.summary),
     ...diff.unknown.map((why) => markdownItem(`**not compared:** ${why}`)),
+    markdownItem(vulnerabilitySummary(diff.vulnerabilities)),
+    ...vulnerabilityRemarks(diff.vulnerabilities).map(markdownItem),
     ...table(['change', 'what', 'name'], otherRows(diff)),
-    ...folded,
+    ...folded('packages', ['change', 'package', 'version'], packageRows(diff.packages ?? [])),
+    ...folded(
+      'vulnerabilities',
+      ['change', 'severity', 'vulnerability', 'packages'],
+      vulnerabilityRows(diff.vulnerabilities),
+    ),
   ].join('\n');
 }

@@ -7,6 +7,9 @@ import {
 } from '../../image/contents/diff-contents.ts';
 import { summaryOf } from '../../image/contents/summary.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { type ComparedImages, compareImages } from '../../image/vulnerabilities/compare-images.ts';
+import type { VulnerabilityDiff } from '../../image/vulnerabilities/compare-reports.ts';
+import type { GivenReport } from '../../image/vulnerabilities/given-reports.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { type ChangeDiff, diffConfigs } from '../../machineconfig/text-diff.ts';
 import { readImageMake } from './image-make.ts';
@@ -31,6 +34,8 @@ export interface ImageDiff extends ContentsDiff {
   readonly summary: string;
   /** The images have different base images, and a change from one to the other reboots a node. */
   readonly baseChanges: boolean;
+  /** By the reports that are attached to the images, and those that are given. */
+  readonly vulnerabilities: VulnerabilityDiff;
   /** What the rendered configs in two images of Shale differ in; absent unless both are images of Shale. */
   readonly files?: readonly Pick<ChangeDiff, 'kind' | 'subject' | 'change'>[];
 }
@@ -38,31 +43,38 @@ export interface ImageDiff extends ContentsDiff {
 /**
  * Compares two images by what is in them.
  *
- * @throws RegistryError, ContentError, LayerError; CommandError for a rendered config that can't be read.
+ * @param given reports of vulnerabilities beside those that are attached.
+ * @returns what differs, and the images that reports may be about.
+ * @throws RegistryError, ContentError, LayerError; CommandError for a rendered config that can't be read; ReportError
+ *   for a report of another image than it is said to be.
  */
 export async function diffImages(
   client: RegistryClient,
   [before, after]: readonly [ReadImage, ReadImage],
+  { architecture, given }: { readonly architecture: string; readonly given: readonly GivenReport[] },
   signal: AbortSignal,
-): Promise<ImageDiff> {
+): Promise<{ readonly diff: ImageDiff; readonly images: ComparedImages['images'] }> {
   const names = { from: before.name, to: after.name };
   const contents = diffContents(before.contents, after.contents, names);
   const baseChanges = baseOf(before) !== baseOf(after);
   const files =
     isOfShale(before) && isOfShale(after) ? await configChanges(client, [before, after], signal) : undefined;
-  return {
+  const compared = await compareImages(client, [before, after], { architecture, given }, signal);
+  const diff = {
     from: sideView(before),
     to: sideView(after),
     summary: summaryOf(contents, baseChanges),
     baseChanges,
     ...contents,
+    vulnerabilities: compared.diff,
     ...(files === undefined ? {} : { files }),
   };
+  return { diff, images: compared.images };
 }
 
-/** @returns whether two images are known to differ in anything that is compared. */
-export function hasChanges(diff: ImageDiff): boolean {
-  return isDifferent(diff) || (diff.files ?? []).length > 0;
+/** @returns whether two images are known to differ in anything that is in them. */
+export function hasChanges({ vulnerabilities: _, files = [], ...contents }: ImageDiff): boolean {
+  return isDifferent(contents) || files.length > 0;
 }
 
 function labelOf({ description }: ReadImage, label: string): string | undefined {

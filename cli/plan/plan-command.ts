@@ -1,12 +1,12 @@
-import { warningsOf } from '../../predict/objects/offline-problems.ts';
 import { Command, Option } from 'commander';
+import { settingOf } from '../../api/pool-settings/read-settings.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { configurationProblems } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
-import { COSTS, type Cost, isAtLeast } from '../../predict/cost.ts';
-import { costOfPlan, isHindered, type PoolPlan } from '../../predict/plan.ts';
 import { keepsPolicy } from '../../predict/objects/offline-policies.ts';
+import { warningsOf } from '../../predict/objects/offline-problems.ts';
+import { isHindered, type PoolPlan } from '../../predict/plan.ts';
 import { type Change, type ChangeFlags, readChangeFlags, withChange } from '../change/file-flags.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from '../change/report-warnings.ts';
 import { connect, withLeaseNamespace } from '../command-line/cluster-access.ts';
@@ -19,13 +19,16 @@ import {
   type RegistryFlags,
   withRegistryFlags,
 } from '../command-line/registry-flags.ts';
+import { type ReportFlags, readReports, withReports } from '../command-line/report-flags.ts';
 import { READING_DEADLINE_MS } from '../image/read-contents.ts';
+import { FAIL_ON, type FailOn, failures, needsContents, parseFailOn } from './fail-on.ts';
 import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
 import type { LookupAccess } from './pool-registry.ts';
 import { predictChange } from './predict-change.ts';
+import type { NewBases } from './read-changed-bases.ts';
 
-interface PlanFlags extends ChangeFlags, RegistryFlags {
-  readonly failOn?: Cost;
+interface PlanFlags extends ChangeFlags, RegistryFlags, ReportFlags {
+  readonly failOn: readonly FailOn[];
   readonly containerRuntimeUnit: string;
   readonly nodeUser: string;
   readonly strict?: boolean;
@@ -48,13 +51,15 @@ export function planCommand(): Command {
   const command = new Command('plan').description(
     'Predict what a change requires of the nodes of each pool, and explain why.',
   );
-  return withRegistryFlags(withLeaseNamespace(withChange(command)))
+  return withRegistryFlags(withReports(withLeaseNamespace(withChange(command))))
     .addOption(outputFlag(...TABLE_FORMATS, 'markdown'))
     .addOption(
       new Option(
-        '--fail-on <cost>',
-        'exit with code 1 if the change costs the nodes of a pool this much or more',
-      ).choices(COSTS.filter((cost) => cost !== 'nothing')),
+        '--fail-on <what>',
+        `exit with code 1 if the change costs the nodes of a pool this much or more, or if a new base image has another kernel, lacks a package or brings a vulnerability of this severity or worse, or if that can't be told; repeatable; one of ${FAIL_ON.map((each) => `\`${each}\``).join(', ')}`,
+      )
+        .argParser(parseFailOn)
+        .default([], 'nothing'),
     )
     .addOption(strictFlag())
     .option(
@@ -69,7 +74,7 @@ export function planCommand(): Command {
     .option('--no-resolve-tags', 'ask no registry')
     .option(
       '--packages',
-      'also show which packages, kernels, units and users a new base image brings; reads the layers of base images that no build has recorded',
+      'also show which packages, kernels, units, users and known vulnerabilities a new base image brings; reads the layers of base images that no build has recorded, and the reports that are attached to them',
     )
     .option(
       '--container-runtime-unit <name>',
@@ -92,15 +97,16 @@ export function planCommand(): Command {
       const predicted = await predictChange(change, {
         settings: { containerRuntimeUnit, nodeUser },
         registries: await registriesOf(change, flags),
-        baseContents: flags.packages === true ? await accessTo(change, flags) : undefined,
-        signal: AbortSignal.timeout(flags.packages === true ? READING_DEADLINE_MS : REGISTRY_DEADLINE_MS),
+        newBases: await newBasesOf(change, flags),
+        signal: AbortSignal.timeout(readsContents(flags) ? READING_DEADLINE_MS : REGISTRY_DEADLINE_MS),
       });
       const plans = predicted.map(({ plan }) => plan);
       const warnings = newWarnings(change);
       reportWarnings(warnings);
       printPlans(flags.output, plans, flags.diff);
       if (plans.some(isHindered)) throw new CommandError("some pools can't apply the change");
-      failOn(plans, flags.failOn);
+      const failed = failures(plans, flags.failOn);
+      if (failed.length > 0) throw new CommandError(failed.join('\n  '));
       failOnWarnings(warnings, flags.strict);
     });
 }
@@ -109,6 +115,28 @@ export function planCommand(): Command {
 async function registriesOf(change: Change, flags: PlanFlags): Promise<LookupAccess | undefined> {
   const { resolveTags = change.live !== undefined } = flags;
   return resolveTags ? accessTo(change, flags) : undefined;
+}
+
+function readsContents({ packages, failOn }: PlanFlags): boolean {
+  return packages === true || failOn.some(needsContents);
+}
+
+/** @returns what is read of new base images; undefined for nothing. */
+async function newBasesOf(change: Change, flags: PlanFlags): Promise<NewBases | undefined> {
+  const contents = readsContents(flags);
+  const given = await readReports(flags);
+  const asksReports =
+    flags.packages === true ||
+    flags.failOn.some(({ kind }) => kind === 'severity') ||
+    asksForHolds(change, flags);
+  const reports = asksReports || given.length > 0 ? given : undefined;
+  if (!contents && reports === undefined) return undefined;
+  return { access: await accessTo(change, flags), contents, reports };
+}
+
+/** Of a pool that holds such updates back, a plan says so, if it may ask registries. */
+function asksForHolds({ after, live }: Change, { resolveTags = live !== undefined }: PlanFlags): boolean {
+  return resolveTags && after.pools.some((pool) => settingOf(pool, 'holds').vulnerabilities !== undefined);
 }
 
 async function accessTo({ live }: Change, flags: PlanFlags): Promise<LookupAccess> {
@@ -137,11 +165,4 @@ function printPlans(format: string, plans: readonly PoolPlan[], diff: boolean | 
   if (format === 'table') print(formatPlan(plans, { diffs }));
   else if (format === 'markdown') print(formatPlanMarkdown(plans, { diffs }));
   else printAs(format, PlanOutput, plans);
-}
-
-function failOn(plans: readonly PoolPlan[], least: Cost | undefined): void {
-  if (least === undefined) return;
-  const costly = plans.filter((plan) => !('problems' in plan) && isAtLeast(costOfPlan(plan), least));
-  if (costly.length === 0) return;
-  throw new CommandError(`--fail-on ${least}: ${costly.map(({ pool }) => `pool ${pool}`).join(', ')}`);
 }

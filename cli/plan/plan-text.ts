@@ -10,6 +10,11 @@ import { formatPinnedImages } from '../../predict/objects/pinned-images.ts';
 import type { PoolAsk, PoolPlan } from '../../predict/plan.ts';
 import { markdownItem, markdownRow } from '../command-line/markdown.ts';
 import { packageRows } from '../command-line/package-rows.ts';
+import {
+  vulnerabilityRemarks,
+  vulnerabilityRows,
+  vulnerabilitySummary,
+} from '../command-line/vulnerability-rows.ts';
 
 interface PlanTextOptions {
   /** How much of the diffs is printed; `some`: their first lines. */
@@ -95,7 +100,33 @@ function aboutOf(plan: PoolAsk): string[] {
 const SHOWN_PACKAGES = 20;
 
 /** What a new base image brings, where that was asked for. */
-function baseLines({ baseChange }: PoolAsk): string[] {
+function baseLines(plan: PoolAsk): string[] {
+  return [...contentsLines(plan), ...vulnerabilityLines(plan)];
+}
+
+/** Vulnerabilities that are shown, for the same reason. */
+const SHOWN_VULNERABILITIES = 10;
+
+function vulnerabilityLines({ baseChange }: PoolAsk): string[] {
+  const { from, to, vulnerabilities, vulnerabilitiesUnread } = baseChange ?? {};
+  if (vulnerabilitiesUnread !== undefined)
+    return [`vulnerabilities: unknown, no report could be read: ${vulnerabilitiesUnread}`];
+  if (vulnerabilities === undefined) return [];
+  const rows = vulnerabilityRows(vulnerabilities).map(
+    ([change, severity, id, packages]) => `${change} ${severity} ${id}: ${packages}`,
+  );
+  const more = rows.length - SHOWN_VULNERABILITIES;
+  return [
+    vulnerabilitySummary(vulnerabilities),
+    ...[
+      ...rows.slice(0, SHOWN_VULNERABILITIES),
+      ...(more > 0 ? [`${more} more; shale image diff ${from} ${to} shows all`] : []),
+      ...vulnerabilityRemarks(vulnerabilities),
+    ].map((line) => `vulnerabilities: ${line}`),
+  ];
+}
+
+function contentsLines({ baseChange }: PoolAsk): string[] {
   const { from, to, contents, unread } = baseChange ?? {};
   if (unread !== undefined) return [`base image: what it brings is not known: ${unread}`];
   if (contents === undefined) return [];

@@ -1,3 +1,4 @@
+import { settingOf } from '../../api/pool-settings/read-settings.ts';
 import { defaultPolicySettings, type PolicySettings } from '../../disruption/effective-policies.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
 import type { PoolLookups, PoolTrees } from '../../predict/image/base-lookup.ts';
@@ -11,8 +12,9 @@ import { disruptsVoters, quorumRemarks } from '../change/quorum-remarks.ts';
 import { baseRequests, lookUpBases } from './look-up-bases.ts';
 import type { LookupAccess } from './pool-registry.ts';
 import { readBaseTrees, treeRequests } from './read-base-trees.ts';
-import { readChangedBases } from './read-changed-bases.ts';
+import { type NewBases, readChangedBases } from './read-changed-bases.ts';
 import { rolloutRemarks } from './rollout-remarks.ts';
+import { vulnerabilityHolds } from './vulnerability-remarks.ts';
 
 /** What the operator's flags set that a cluster doesn't record. */
 export interface OperatorSettings extends PolicySettings {
@@ -28,8 +30,8 @@ interface Asking {
   readonly settings: OperatorSettings;
   /** How registries are asked about base images; undefined: they are not. */
   readonly registries: LookupAccess | undefined;
-  /** How the base images of pools are read where they change; undefined: they are not. */
-  readonly baseContents?: LookupAccess | undefined;
+  /** What is read of the base images of pools where they change; undefined: nothing. */
+  readonly newBases?: NewBases | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -41,7 +43,7 @@ interface Asking {
  */
 export async function predictChange(
   { before, after, live }: Change,
-  { settings: { nodeUser, ...settings }, registries, baseContents, signal }: Asking,
+  { settings: { nodeUser, ...settings }, registries, newBases, signal }: Asking,
 ): Promise<readonly PoolPrediction[]> {
   const { lookups, trees } = await askRegistries({ before, after, live }, registries, signal);
   const alone = predictPools({
@@ -49,12 +51,13 @@ export async function predictChange(
     allowsSoftReboot: (pool) => poolSettings(pool, defaultRolloutOptions).softReboot,
   });
   const predicted =
-    baseContents === undefined ? alone : await readChangedBases(alone, { after, live }, baseContents, signal);
-  if (live === undefined) return predicted;
-  const drains = predicted.some(({ nodes }) => nodes.some(isDrained));
+    newBases === undefined ? alone : await readChangedBases(alone, { after, live }, newBases, signal);
+  const named = predicted.map((prediction) => withRemarks(prediction, heldFor(prediction, after)));
+  if (live === undefined) return named;
+  const drains = named.some(({ nodes }) => nodes.some(isDrained));
   const budgets = drains ? await live.tightBudgets(signal) : [];
   return Promise.all(
-    predicted.map(async (prediction) =>
+    named.map(async (prediction) =>
       withRemarks(prediction, [
         ...rolloutRemarks(
           [prediction.plan.pool],
@@ -68,6 +71,12 @@ export async function predictChange(
       ]),
     ),
   );
+}
+
+function heldFor({ plan, layered }: PoolPrediction, { pools }: Change['after']): readonly string[] {
+  const pool = objectNamed(pools, plan.pool);
+  if (pool === undefined || layered === undefined || 'problems' in plan) return [];
+  return vulnerabilityHolds(plan.baseChange, settingOf(pool, 'holds'));
 }
 
 async function quorumOf(

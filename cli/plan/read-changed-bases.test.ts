@@ -48,7 +48,7 @@ async function setUp(record: (tree: BaseTree) => BaseTree) {
     readChangedBases(
       predictions,
       { after, live: { builds: [build] } as never },
-      { flags: { plainHttp: [host] } },
+      { access: { flags: { plainHttp: [host] } }, contents: true, reports: undefined },
       signal,
     );
   return { registry, read, from, to, layer: description.manifest.layers[0]?.digest ?? '' };

@@ -29,11 +29,28 @@ export function readReport(bytes: Uint8Array, source: string): VulnerabilityRepo
     throw new ReportError(`${source}: has ${bytes.length} bytes, more than the limit of ${MAX_REPORT_BYTES}`);
   const json = parseJson(bytes, source);
   try {
-    return { source, ...readAny(json, source) };
+    return { source, ...visibleReport(readAny(json, source)) };
   } catch (error) {
     if (!(error instanceof z.ZodError)) throw error;
     throw new ReportError(visibleLine(`${source}: ${formatFirst(error)}`), { cause: error });
   }
+}
+
+/** What a report says ends in statuses, conditions and terminals. */
+function visibleReport(report: ReadReport): ReadReport {
+  return {
+    ...report,
+    tool: visibleLine(report.tool),
+    created: report.created === undefined ? undefined : visibleLine(report.created),
+    findings: report.findings.map(({ id, aliases, package: name, version, fixedVersion, severity }) => ({
+      id: visibleLine(id),
+      aliases: aliases.map(visibleLine),
+      package: visibleLine(name),
+      version: visibleLine(version),
+      fixedVersion: fixedVersion === undefined ? undefined : visibleLine(fixedVersion),
+      severity,
+    })),
+  };
 }
 
 /** A list of some thousand items may be wrong in each. */

@@ -1,5 +1,6 @@
 import { isByDigest, repositoryOf, withoutTag } from '../../api/references.ts';
 import type { ContentsDiff } from '../../image/contents/diff-contents.ts';
+import type { VulnerabilityDiff } from '../../image/vulnerabilities/compare-reports.ts';
 import { digestFor } from './base-lookup.ts';
 import { baseOf, type ImageInputs, requestedOf } from './image-inputs.ts';
 import type { ImageToBuild } from './image-to-build.ts';
@@ -12,6 +13,10 @@ export interface ChangedBase {
   readonly contents?: BaseContents;
   /** Why it could not be read: a clause. */
   readonly unread?: string;
+  /** What it brings and fixes by the reports of both; absent where nobody asked for it, or neither could be found. */
+  readonly vulnerabilities?: VulnerabilityDiff;
+  /** Why nobody can say: a clause. */
+  readonly vulnerabilitiesUnread?: string;
 }
 
 /** What a new base image brings, and as one line. */

@@ -24,6 +24,7 @@ import type { FleetLockSlots } from '../gates/fleet-lock-slots.ts';
 import type { MonitoringLookups } from '../gates/monitoring-lookup.ts';
 import { mayVote, quorumAmong } from '../gates/quorum.ts';
 import { listPods } from '../gates/quorum-pods.ts';
+import { targetBases } from '../gates/vulnerabilities.ts';
 import { inParallel } from '../in-parallel.ts';
 import type { MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
@@ -184,6 +185,7 @@ export class PoolObserver {
     const same = {
       ...{ pool, policyDigest, imageSigningKeys, whyIrreconcilable, ownTarget, record },
       awaitedPools: findAwaited(pool, settings, this.#parts),
+      targetBases: ownTarget.kind === 'layered' ? targetBases(builds, ownTarget.target.image) : undefined,
       ...(settings.holdOnAlerts.kind === 'none'
         ? {}
         : { alerts: () => lookups.alerts.stateOf(name, settings.holdOnAlerts) }),

@@ -242,3 +242,42 @@ describe('what undoes a change waits for nothing', () => {
     expect(starts(states, seen, runs('rendered-1', image('9'))).begin).toBe('');
   });
 });
+
+describe('a pool that must not get a vulnerability', () => {
+  const NEXT_IMAGE: PoolTarget = {
+    kind: 'layered',
+    target: { config: 'rendered-2', image: image('2') },
+    build: 'build-2',
+    sameContent: new Set([image('2')]),
+  };
+  const BRINGS: Partial<PoolObservation> = {
+    settings: someSettings({ holds: { vulnerabilities: 'high' } }),
+    target: NEXT_IMAGE,
+    targetBases: { bases: [], compared: [] },
+  };
+
+  it('starts with no node, new nodes included', () => {
+    const { begin, waits } = starts([staged('a'), staged('b', { startup: { isNew: true } })], BRINGS);
+    expect([begin, waits.map(({ reason }) => reason)]).toEqual(['', ['VulnerabilitiesUnknown']]);
+  });
+
+  it.each(BEGUN)('goes on with a node that %s', (_what, more) => {
+    expect(starts([staged('b', more)], BRINGS)).toEqual({ begin: 'b', waits: [] });
+  });
+
+  it('rolls back', () => {
+    const held: PoolTarget = {
+      kind: 'held',
+      target: { config: 'rendered-1', image: image('1') },
+      sameContent: new Set(),
+      why: 'rolled back',
+      ownTarget: NEXT_IMAGE,
+    };
+    expect(starts([staged('a')], { ...BRINGS, target: held })).toEqual({ begin: 'a', waits: [] });
+  });
+
+  it('leaves layering', () => {
+    const { targetBases: _, ...standard } = { ...BRINGS, target: NEXT };
+    expect(starts([staged('a')], standard)).toEqual({ begin: 'a', waits: [] });
+  });
+});

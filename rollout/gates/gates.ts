@@ -21,6 +21,7 @@ import { queries } from './queries.ts';
 import { quorum } from './quorum.ts';
 import type { SeenNode } from './seen-node.ts';
 import { unmanaged } from './unmanaged.ts';
+import { vulnerabilities } from './vulnerabilities.ts';
 import { wavesGate } from './waves.ts';
 
 /**
@@ -48,6 +49,7 @@ const gates: readonly Gate[] = [
   dependencies,
   alerts,
   queries,
+  vulnerabilities,
   wavesGate,
   windowsGate,
   quorum,

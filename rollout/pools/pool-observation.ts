@@ -4,6 +4,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { Hold } from '../gates/hold.ts';
 import type { HoldState } from '../gates/monitored.ts';
+import type { TargetBases } from '../gates/vulnerabilities.ts';
 import { longestBake } from '../gates/waves.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 import type { NodeTarget } from './node-target.ts';
@@ -48,6 +49,8 @@ export interface PoolObservation {
   readonly alerts?: () => HoldState;
   /** The same of queries. */
   readonly queries?: () => HoldState;
+  /** What the target's build records of its base images. Absent in standard mode. */
+  readonly targetBases?: TargetBases | undefined;
   /**
    * Finds why a node that votes must not be disrupted now, while further nodes are about to be. Absent where no such
    * node could start or is being drained.
