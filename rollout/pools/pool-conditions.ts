@@ -11,6 +11,7 @@ import { NOTHING_BEGINS } from '../gates/closed.ts';
 import { poolHold } from '../gates/gates.ts';
 import type { Hold } from '../gates/hold.ts';
 import { REBOOTS_BY_OTHERS } from '../next-boot/reboots-by-others.ts';
+import type { StatusPart } from '../node-feature.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { formatFailures } from './failing-steps.ts';
 import { formatDomainWait } from './failure-domains.ts';
@@ -21,7 +22,6 @@ import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 import { type DeadlineState, formatDeadline, noDeadline } from './rollback-deadline.ts';
 import { formatSlotsTaken } from './slot-takers.ts';
-import type { StatusPart } from './status-part.ts';
 
 /** What a pool's status is made from. */
 export interface PoolStatusInputs {
