@@ -7,7 +7,7 @@ import type { Kind, KubernetesObject } from '../api/object.ts';
 import { Membership } from '../rollout/pools/membership.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
 import { aMachineConfigNode, aNode, aPool } from '../test/fixtures/objects.ts';
-import { controllerTable } from './controllers.ts';
+import { controllerTable, featureEntry } from './controllers.ts';
 
 /** A pool with a node that needs no attention, and what others have left. */
 function cluster() {
@@ -31,7 +31,8 @@ function cluster() {
     leases: cacheOf(Leases),
     machineConfigurations: cacheOf(MachineConfigurations),
   };
-  return { membership, table: controllerTable({ caches, membership, namespace: 'shale-system' }) };
+  const table = controllerTable({ caches, membership, namespace: 'shale-system' });
+  return { membership, table, feature: featureEntry({ doing: 'anything' }, { caches }) };
 }
 
 it('each controller has a key for everything that it works on', () => {
@@ -44,13 +45,18 @@ it('each controller has a key for everything that it works on', () => {
     services: ['service-configs'],
     policy: ['cluster'],
     certificates: ['member', 'deleted'],
-    pinnedImages: ['member', 'deleted'],
     fleetLock: ['slots'],
     annotations: ['member', 'deleted'],
     maintenanceDrains: ['member', 'deleted'],
     poweredOff: ['member', 'deleted', 'of-no-pool', 'released'],
     departed: ['deleted', 'of-no-pool', 'released'],
   });
+});
+
+it('the controller of a feature has a key for each node that has a MachineConfigNode', () => {
+  const { feature } = cluster();
+  expect(feature.allKeys()).toEqual(['member', 'deleted']);
+  expect(feature.objectOf('deleted')).toMatchObject({ kind: 'Node', metadata: { name: 'deleted' } });
 });
 
 it('a pass over a pool then looks at every node', () => {

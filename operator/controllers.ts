@@ -1,9 +1,10 @@
-import { type Node, Nodes } from '../api/kubernetes.ts';
+import { Nodes } from '../api/kubernetes.ts';
 import { FLEETLOCK_SLOTS_CONFIG_MAP, MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { KeyedStep, StepObject } from '../cluster/failing-steps.ts';
 import { ALL_LANES } from '../rollout/act/carry-out.ts';
 import type { Caches } from '../rollout/caches.ts';
 import { FLEETLOCK_KEY } from '../rollout/gates/fleet-lock-slots.ts';
+import type { NodeFeature } from '../rollout/node-feature.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
 import { SERVICES_KEY } from './observe.ts';
@@ -35,7 +36,7 @@ interface Known {
 /** @returns every controller of rollout/, by its name in logs and metrics. */
 export function controllerTable({ caches, membership, namespace }: Known) {
   const pools = () => caches.pools.list().map(({ metadata }) => metadata.name);
-  const nodes = () => caches.machineConfigNodes.list().map(({ metadata }) => metadata.name);
+  const nodes = () => nodesOf(caches);
   // What a node leaves that was deleted is its lease, or its MachineConfigNode.
   const known = () => [
     ...nodes(),
@@ -43,7 +44,7 @@ export function controllerTable({ caches, membership, namespace }: Known) {
     ...caches.leases.list().flatMap(({ metadata }) => nodeOfLease(metadata.name) ?? []),
   ];
   const pool = (name: string) => caches.pools.get(name);
-  const node = (name: string): StepObject => caches.nodes.get(name) ?? nodeNamed(name);
+  const node = (name: string) => nodeNamed(name, caches);
   const configuration = (): StepObject =>
     caches.machineConfigurations.get(MACHINE_CONFIGURATION) ?? {
       apiVersion: 'operator.openshift.io/v1',
@@ -81,7 +82,6 @@ export function controllerTable({ caches, membership, namespace }: Known) {
       objectOf: configuration,
     },
     certificates: { workers: 4, allKeys: nodes, doing: 'telling it its certificates', objectOf: node },
-    pinnedImages: { workers: 4, allKeys: nodes, doing: 'telling it the images to keep', objectOf: node },
     annotations: { workers: 4, allKeys: nodes, doing: "setting MCO's annotations on it", objectOf: node },
     departed: {
       workers: 2,
@@ -110,6 +110,16 @@ export function controllerTable({ caches, membership, namespace }: Known) {
   } as const satisfies Readonly<Record<string, ControllerEntry>>;
 }
 
+/** @returns the same of a feature's controller. */
+export function featureEntry({ doing }: Pick<NodeFeature, 'doing'>, { caches }: Pick<Known, 'caches'>) {
+  return {
+    workers: 4,
+    allKeys: () => nodesOf(caches),
+    doing,
+    objectOf: (name: string) => nodeNamed(name, caches),
+  } satisfies ControllerEntry;
+}
+
 export type ControllerName = keyof ReturnType<typeof controllerTable>;
 
 /** @returns a ConfigMap as failing steps are about it. */
@@ -117,6 +127,10 @@ export function configMapNamed(name: string, namespace: string): StepObject {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace } };
 }
 
-function nodeNamed(name: string): Pick<Node, 'apiVersion' | 'kind' | 'metadata'> {
-  return { apiVersion: 'v1', kind: Nodes.kind, metadata: { name } };
+function nodesOf({ machineConfigNodes }: Known['caches']): string[] {
+  return machineConfigNodes.list().map(({ metadata }) => metadata.name);
+}
+
+function nodeNamed(name: string, { nodes }: Known['caches']): StepObject {
+  return nodes.get(name) ?? { apiVersion: 'v1', kind: Nodes.kind, metadata: { name } };
 }

@@ -46,13 +46,13 @@ import {
   monitoringLookups,
 } from '../rollout/gates/monitoring-lookup.ts';
 import { MachineLookup, MaintenanceLookup } from '../rollout/node-claims.ts';
+import type { NodeFeature } from '../rollout/node-feature.ts';
 import { NodeLeases, poweredOffLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
-import { PinnedImagesController } from '../rollout/pinned-images/controller.ts';
-import { pinnedImagesPart } from '../rollout/pinned-images/pool-counts.ts';
+import { pinnedImages } from '../rollout/pinned-images/feature.ts';
 import type { ProveImage } from '../rollout/pools/image-proof.ts';
 import { Membership } from '../rollout/pools/membership.ts';
-import { type ControllerName, controllerTable } from './controllers.ts';
+import { type ControllerName, controllerTable, featureEntry } from './controllers.ts';
 import { failingStepsOf, layeringStep, leftImagesStep } from './failing-steps.ts';
 import {
   LAYERING_KEY,
@@ -117,11 +117,24 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   const now = parts.now ?? systemClocks.now;
   const failing = failingStepsOf({ caches, membership, queues, events, now });
   const onSlotAsked = () => queues.fleetLock.add(FLEETLOCK_KEY);
-  const controllers = createControllers(
+  const { controllers, features } = createControllers(
     { ...parts, renderings, lookups, onRendered, onSlotAsked, failing },
     membership,
   );
-  telemetry?.watch(() => new Map(names.map((name) => [name, queues[name].length()])));
+  const running = [
+    ...names.map((name) => ({
+      name,
+      entry: table[name],
+      queue: queues[name],
+      controller: controllers[name],
+    })),
+    ...features.map((feature) => {
+      const queue = createWorkQueue();
+      feature.route(queue);
+      return { name: feature.name, entry: featureEntry(feature, { caches }), queue, controller: feature };
+    }),
+  ];
+  telemetry?.watch(() => new Map(running.map(({ name, queue }) => [name, queue.length()])));
   let isSynced = false;
   // What is read at the start is nothing new: a pool that is Ready stays so.
   const mark = (pool: string) => {
@@ -142,17 +155,17 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   queues.policy.add(MACHINE_CONFIGURATION);
   queues.fleetLock.add(FLEETLOCK_KEY);
 
-  const watching = allCaches(caches).map((cache) => cache.start(signal));
-  await Promise.all(allCaches(caches).map((cache) => cache.synced()));
+  const watches = [...allCaches(caches), ...features.flatMap((feature) => feature.watches)];
+  const watching = watches.map((watch) => watch.start(signal));
+  await Promise.all(watches.map((watch) => watch.synced()));
   isSynced = true;
   const changeOfPool = (name: string) => changeField(caches.pools.get(name)?.spec.configuration?.name);
   if (!signal.aborted) parts.onReady?.();
-  const working = names.map((name) => {
-    const { workers, allKeys, ...step } = table[name];
+  const working = running.map(({ name, entry, queue, controller }) => {
+    const { workers, allKeys, ...step } = entry;
     return runController({
-      ...{ name, workers, allKeys },
-      queue: queues[name],
-      reconcile: (key, stop) => controllers[name].reconcile(key, stop),
+      ...{ name, workers, allKeys, queue },
+      reconcile: (key, stop) => controller.reconcile(key, stop),
       failing: { ...step, steps: failing },
       log,
       signal,
@@ -174,7 +187,7 @@ function createControllers(
       readonly onSlotAsked: () => void;
     },
   membership: Membership,
-): Record<ControllerName, Controller> {
+): { readonly controllers: Record<ControllerName, Controller>; readonly features: readonly NodeFeature[] } {
   const { client, caches, options } = parts;
   const now = parts.now ?? systemClocks.now;
   const clocks = { now, monotonic: parts.now ?? systemClocks.monotonic };
@@ -201,23 +214,24 @@ function createControllers(
   const lanes = new Lanes(ALL_LANES);
   const recorder = new PoolRecorder({ ...shared, onProof: parts.onRendered });
   const coverageOf = switchCoverage(caches.layeringSwitch, options.namespace);
-  return {
+  const features = [pinnedImages({ ...shared, ...hands })];
+  const controllers = {
     pools: new PoolController({
       ...{ ...shared, ...hands, slots, coverageOf, membership, work, lanes, recorder },
-      statusParts: [pinnedImagesPart(caches.machineConfigNodes)],
+      statusParts: features.map(({ statusPart }) => statusPart),
     }),
     finish: new FinishController({ ...shared, ...hands, membership, work, lanes }),
     rendering: new RenderingController(shared),
     services: new ServiceConfigController(shared),
     policy: new PolicyController(shared),
     certificates: new CertificatesController({ ...shared, ...hands }),
-    pinnedImages: new PinnedImagesController({ ...shared, ...hands }),
     annotations: new AnnotationsController({ ...shared, leases }),
     departed: new DepartedNodesController({ ...shared, ...hands, membership, leases, work }),
     poweredOff: new PoweredOffController({ caches, leases: poweredOffLeases(leasing) }),
     maintenanceDrains: new MaintenanceDrainsController({ ...shared, ...hands }),
     fleetLock: slots,
   };
+  return { controllers, features };
 }
 
 /**

@@ -21,7 +21,6 @@ import { hasMaintenanceDrain } from '../rollout/act/awaited-pods.ts';
 import type { Caches } from '../rollout/caches.ts';
 import type { DueRenderings } from '../rollout/due-renderings.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
-import { routePinnedImages } from '../rollout/pinned-images/events.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
 
 export interface EventRoutes {
@@ -30,14 +29,7 @@ export interface EventRoutes {
   readonly renderings: Pick<DueRenderings, 'mark'>;
   readonly queues: Readonly<
     Record<
-      | 'pools'
-      | 'finish'
-      | 'policy'
-      | 'certificates'
-      | 'pinnedImages'
-      | 'departed'
-      | 'poweredOff'
-      | 'maintenanceDrains',
+      'pools' | 'finish' | 'policy' | 'certificates' | 'departed' | 'poweredOff' | 'maintenanceDrains',
       Pick<WorkQueue, 'add'>
     > &
       Record<'annotations' | 'services', Pick<WorkQueue, 'addAfter'>> &
@@ -65,7 +57,6 @@ export function routeEvents(routes: EventRoutes): void {
   routePoolRenderings(routes);
   routeDependents(routes);
   routeServices(routes);
-  routePinnedImages(routes.caches, routes.queues.pinnedImages);
   routePoweredOff(routes);
   routeMaintenanceDrains(routes);
   const { caches, queues, membership } = routes;

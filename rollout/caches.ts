@@ -42,7 +42,6 @@ import {
   SWITCH_CONFIG_MAP,
 } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
-import { type PinnedImageSet, PinnedImageSets } from '../api/pinned-image-set.ts';
 import { type PoolRevision, PoolRevisions } from '../api/pool-revision.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, withoutManagedFields } from '../cluster/informer.ts';
@@ -68,7 +67,6 @@ export interface Caches {
   readonly poolRevisions: FreshCache<PoolRevision>;
   readonly kubeletConfigs: FreshCache<KubeletConfig>;
   readonly containerRuntimeConfigs: FreshCache<ContainerRuntimeConfig>;
-  readonly pinnedImageSets: FreshCache<PinnedImageSet>;
   readonly digestMirrors: FreshCache<ImageDigestMirrorSet>;
   readonly tagMirrors: FreshCache<ImageTagMirrorSet>;
   readonly contentSources: FreshCache<ImageContentSourcePolicy>;
@@ -103,7 +101,6 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
     poolRevisions: cache(PoolRevisions),
     kubeletConfigs: cache(KubeletConfigs),
     containerRuntimeConfigs: cache(ContainerRuntimeConfigs),
-    pinnedImageSets: cache(PinnedImageSets),
     digestMirrors: cache(ImageDigestMirrorSets),
     tagMirrors: cache(ImageTagMirrorSets),
     contentSources: cache(ImageContentSourcePolicies),

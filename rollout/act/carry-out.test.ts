@@ -4,6 +4,7 @@ import { FailingSteps } from '../../cluster/failing-steps.ts';
 import { aMachineConfigNode, aNode, someSettings } from '../../test/fixtures/objects.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import type { ObservedNode } from '../pools/pool-observation.ts';
+import { assignedSettings } from '../pools/pool-settings.ts';
 import { carryOut, nodeTasks, noFindings } from './carry-out.ts';
 import { Lanes } from './lanes.ts';
 
@@ -35,7 +36,7 @@ function tasksOf(given: {
     target: { config: NEW },
     policyDigest: undefined,
     imageSigningKeys: undefined,
-    softReboot: false,
+    settings: assignedSettings(someSettings()),
     irreconcilable: undefined,
   };
   const nodes = [...new Set([...assigned, ...Object.keys(steps)])].toSorted().map((name) => seen(name));

@@ -1,4 +1,3 @@
-import { type ComparedConfigs, type WhyIrreconcilable, reconcilability } from '../../predict/node/irreconcilable-nodes.ts';
 import type { RollbackRequest } from '../../api/annotation-requests.ts';
 import { signingKeysVersion } from '../../api/image-signing.ts';
 import type { Node } from '../../api/kubernetes.ts';
@@ -15,6 +14,11 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { unlistedConfigs } from '../../disruption/label-coverage.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { storageOverrides, suspensionOf } from '../../disruption/settings.ts';
+import {
+  type ComparedConfigs,
+  reconcilability,
+  type WhyIrreconcilable,
+} from '../../predict/node/irreconcilable-nodes.ts';
 import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Caches } from '../caches.ts';

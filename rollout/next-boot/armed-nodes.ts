@@ -3,11 +3,12 @@ import { plural } from '../../api/plural.ts';
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import { diskHolder } from '../gates/cordoned.ts';
 import type { Started } from '../gates/delay-starts.ts';
+import type { Hold } from '../gates/hold.ts';
 import { inOrder, takesSlot } from '../pools/choose-nodes.ts';
 import type { FailureDomains } from '../pools/failure-domains.ts';
-import type { NodeState } from '../pools/node-state.ts';
+import { isAway, isUpdated, type NodeState } from '../pools/node-state.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
-import { rebootsByOthers } from './reboots-by-others.ts';
+import { REBOOTS_BY_OTHERS, rebootsByOthers } from './reboots-by-others.ts';
 
 /** Nodes whose next boot is the target, or may be, where Shale leaves reboots to others. */
 export interface ArmedNodes {
@@ -98,6 +99,23 @@ function chooseArmed(
     ...waitingNodes(states, settings).map((node) => [node.name, remarkOn(node)] as const),
   ]);
   return { permit, remarks };
+}
+
+/**
+ * @param waits what nodes wait for whose reboots are left to others, by node.
+ * @param steps what is next on nodes that are under way.
+ * @returns what the pool waits for, where every node that is not updated waits for a reboot by somebody else.
+ */
+export function leftToOthers(
+  states: readonly NodeState[],
+  waits: ReadonlyMap<string, string>,
+  steps: ReadonlyMap<string, unknown>,
+): Hold | undefined {
+  const outstanding = states.filter((node) => !isUpdated(node) && !isAway(node));
+  const isLeft = ({ name }: NodeState) => waits.has(name) && !steps.has(name);
+  if (outstanding.length === 0 || !outstanding.every(isLeft)) return undefined;
+  const message = `nodes are rebooted by others, and not by Shale (${fieldOf('rebootPolicy')})`;
+  return { reason: REBOOTS_BY_OTHERS, message };
 }
 
 /** What it boots next is verified as an update is, and proves nothing to others where the pool has another target. */

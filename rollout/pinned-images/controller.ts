@@ -1,7 +1,9 @@
 import type { Logger } from 'pino';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import type { PinnedImageSet } from '../../api/pinned-image-set.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
+import type { Informer } from '../../cluster/informer.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { pinnedImagesRequest } from '../../machineconfig/pinned-image-sets.ts';
 import type { Caches } from '../caches.ts';
@@ -9,7 +11,8 @@ import { diskHolderOfNode, HELD_RETRY, type HolderParts } from '../controllers/o
 
 export interface PinnedImagesControllerParts extends HolderParts {
   readonly client: ApiClient;
-  readonly caches: Pick<Caches, 'pinnedImageSets' | 'pools' | 'nodes' | 'machineConfigNodes'>;
+  readonly caches: Pick<Caches, 'pools' | 'nodes' | 'machineConfigNodes'>;
+  readonly sets: Pick<Informer<PinnedImageSet>, 'list' | 'onChange'>;
   readonly log: Logger;
 }
 
@@ -27,12 +30,12 @@ export class PinnedImagesController {
 
   /** @param node name of the MachineConfigNode. @throws ApiError */
   async reconcile(node: string, signal: AbortSignal): Promise<Result> {
-    const { client, caches, log } = this.#parts;
+    const { client, caches, sets, log } = this.#parts;
     const machineConfigNode = caches.machineConfigNodes.get(node);
     const pool = caches.pools.get(machineConfigNode?.spec.pool.name ?? '');
     if (machineConfigNode === undefined || pool === undefined) return done;
     const version = caches.nodes.get(node)?.status?.nodeInfo?.containerRuntimeVersion;
-    const desired = pinnedImagesRequest(pool, caches.pinnedImageSets.list(), version);
+    const desired = pinnedImagesRequest(pool, sets.list(), version);
     const current = machineConfigNode.spec.pinnedImages;
     if (canonicalJson(current ?? null) === canonicalJson(desired ?? null)) return done;
     if ((await diskHolderOfNode(this.#parts, machineConfigNode, signal)) !== undefined)

@@ -1,7 +1,7 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { hasPinnedImages } from '../../machineconfig/pinned-image-sets.ts';
 import type { FreshCache } from '../fresh-cache.ts';
-import type { StatusPart, StatusPartOf } from '../pools/status-part.ts';
+import type { StatusPart, StatusPartOf } from '../node-feature.ts';
 import { NodesWithPinnedImages } from './keeping-nodes.ts';
 
 /** @param cache not started yet. @returns what adds the counts of pinned images to the status of a pool. */

@@ -198,7 +198,7 @@ describe('a target', () => {
       target: { config: NEW },
       policyDigest: 'sha256:p',
       imageSigningKeys: 'sha256:k',
-      softReboot: true,
+      settings: { softReboot: true },
       irreconcilable: undefined,
     });
   });

@@ -18,6 +18,7 @@ import {
   specWith,
 } from './node-target.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';
+import { assignedSettings } from './pool-settings.ts';
 import { nodeTarget } from './pool-target.ts';
 import { progressOf } from './progress.ts';
 
@@ -79,8 +80,7 @@ export function chooseAssignments(
 
 /** @returns what is the same for every node of the pool. */
 function assignedByPool({ pool, policyDigest, imageSigningKeys, settings }: PoolObservation) {
-  const { softReboot, rebootSentinel } = settings;
-  return { pool: pool.metadata.name, policyDigest, imageSigningKeys, softReboot, rebootSentinel };
+  return { pool: pool.metadata.name, policyDigest, imageSigningKeys, settings: assignedSettings(settings) };
 }
 
 /**

@@ -10,7 +10,7 @@ import {
 import type { GateContext } from '../gates/gate.ts';
 import { closingHold, poolHold } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
-import { nextBoots } from '../next-boot/armed-nodes.ts';
+import { leftToOthers, nextBoots } from '../next-boot/armed-nodes.ts';
 import { isOpenForTarget } from '../next-boot/reboots-by-others.ts';
 import type { RolloutOptions } from '../options.ts';
 import {
@@ -59,6 +59,8 @@ interface PoolChoice {
   readonly startWaits: readonly Hold[];
   /** What nodes wait for whose reboots are left to others, by node. */
   readonly rebootWaits: ReadonlyMap<string, string>;
+  /** Set if all nodes that are not updated are among those. */
+  readonly leftToOthers: Hold | undefined;
 }
 
 /** What is reported about a pool, and what its annotations become. */
@@ -163,7 +165,12 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
   ];
   const { slotsTaken, domainWaits } = choice;
   const startWaits = [...started.waits, ...disruptions.waits];
-  const waits = { awaitsWindow: inTime.awaitsWindow, startWaits, rebootWaits: armed.remarks };
+  const waits = {
+    awaitsWindow: inTime.awaitsWindow,
+    startWaits,
+    rebootWaits: armed.remarks,
+    leftToOthers: leftToOthers(states, armed.remarks, steps),
+  };
   return { assign, steps, startup, skipped, slotsTaken, domainWaits, ...waits };
 }
 

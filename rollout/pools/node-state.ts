@@ -171,6 +171,21 @@ export function stateNameOf({
   return work.cordon === undefined ? 'staged' : 'draining';
 }
 
+/** @returns whether the node runs the target of its pool. */
+export function isUpdated({ assigned, progress }: NodeState): boolean {
+  return assigned && progress.kind === 'updated';
+}
+
+/** @returns whether nothing waits for the node. */
+export function isAway({ away }: NodeState): boolean {
+  return away !== undefined;
+}
+
+/** @returns whether the node takes part, and its update failed or it was changed by hand. */
+export function isDegraded({ away, progress }: NodeState): boolean {
+  return away === undefined && progress.kind === 'degraded';
+}
+
 /** @returns whether the node may apply its target: by a grant, or at its next boot. */
 export function mayApply({ work, nextBoot }: Pick<NodeState, 'work' | 'nextBoot'>): boolean {
   return work.grant !== undefined || nextBoot?.permitted === true;

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import { someSettings } from '../../test/fixtures/objects.ts';
 import { assignedSpec, assignmentPatch, poolLabels, poolLabelsPatch } from './node-target.ts';
+import { assignedSettings } from './pool-settings.ts';
 
 const spec: MachineConfigNodeSpec = {
   node: { name: 'a' },
@@ -13,13 +15,13 @@ const assignment = {
   target: { config: 'rendered-worker-1' },
   policyDigest: undefined,
   imageSigningKeys: undefined,
-  softReboot: false,
+  settings: assignedSettings(someSettings()),
   irreconcilable: undefined,
 };
 
 test('a pool’s permission to reboot softly comes and goes, and takes no grant away', () => {
   expect(assignmentPatch(spec, assignment)).toBeUndefined();
-  const allowed = { ...assignment, softReboot: true };
+  const allowed = { ...assignment, settings: assignedSettings(someSettings({ softReboot: true })) };
   expect(assignmentPatch(spec, allowed)).toEqual({ pool: { name: 'worker' }, softReboot: true });
   const soft = assignedSpec(spec, allowed);
   expect(soft).toEqual({ ...spec, softReboot: true });

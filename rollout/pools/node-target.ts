@@ -5,6 +5,7 @@ import { labels } from '../../api/names.ts';
 import type { ObjectMeta } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
+import type { AssignedSettings } from './pool-settings.ts';
 
 /** What one node should run: `image` present means layered, absent means standard mode. */
 export interface NodeTarget {
@@ -50,10 +51,7 @@ export interface Assignment {
   readonly policyDigest: string | undefined;
   /** Version of the keys that images must be signed with (api/image-signing.ts); undefined until they are published. */
   readonly imageSigningKeys: string | undefined;
-  /** Whether a reboot may leave the kernel running. */
-  readonly softReboot: boolean;
-  /** The file on the host that requests a reboot. Absent: none does. */
-  readonly rebootSentinel?: string | undefined;
+  readonly settings: AssignedSettings;
   /** Why the node can't apply the target while it runs; undefined where it can. */
   readonly irreconcilable: string | undefined;
   /** Who else holds the node, so that its disk stays as it is. Absent: nobody. */
@@ -101,10 +99,7 @@ function otherFieldsPatch(
   current: MachineConfigNodeSpec,
   assignment: Assignment,
 ): Readonly<Record<string, unknown>> {
-  const before: Partial<Record<string, unknown>> = {
-    ...current,
-    softReboot: current.softReboot || undefined,
-  };
+  const before: Partial<Record<string, unknown>> = { ...current };
   return Object.fromEntries(
     Object.entries(otherFields(assignment)).flatMap(([field, value]) =>
       isDeepStrictEqual(before[field], value) ? [] : [[field, value ?? null]],
@@ -114,11 +109,10 @@ function otherFieldsPatch(
 
 /** @returns every field of a spec that goes along with a target; undefined is absent. */
 function otherFields(assignment: Assignment) {
-  const { target, imageSigningKeys, softReboot, rebootSentinel, irreconcilable, heldBy } = assignment;
+  const { target, imageSigningKeys, settings, irreconcilable, heldBy } = assignment;
   return {
     imageSigningKeys: target.image === undefined ? undefined : imageSigningKeys,
-    softReboot: softReboot || undefined,
-    rebootSentinel,
+    ...settings,
     nextBoot: nextBootOf(assignment),
     irreconcilable,
     heldBy,

@@ -3,25 +3,23 @@ import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
-import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import { inOneLine } from '../../api/visible-text.ts';
 import type { FailingStep } from '../../cluster/failing-steps.ts';
 import { formatDisputes, type PoolDispute } from '../../machineconfig/pool-disputes.ts';
 import { NOTHING_BEGINS } from '../gates/closed.ts';
 import { poolHold } from '../gates/gates.ts';
 import type { Hold } from '../gates/hold.ts';
-import { REBOOTS_BY_OTHERS } from '../next-boot/reboots-by-others.ts';
+import type { StatusPart } from '../node-feature.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { formatFailures } from './failing-steps.ts';
 import { formatDomainWait } from './failure-domains.ts';
 import { recoveryOf } from './failures.ts';
 import { nodeRemark } from './node-remark.ts';
-import type { NodeState } from './node-state.ts';
+import { isAway, type NodeState } from './node-state.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 import { type DeadlineState, formatDeadline, noDeadline } from './rollback-deadline.ts';
 import { formatSlotsTaken } from './slot-takers.ts';
-import type { StatusPart } from './status-part.ts';
 
 /** What a pool's status is made from. */
 export interface PoolStatusInputs {
@@ -171,31 +169,16 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
   };
 }
 
-const LEFT_TO_OTHERS = `nodes are rebooted by others, and not by Shale (${fieldOf('rebootPolicy')})`;
-
-/** @returns whether every node that is not updated waits for a reboot by somebody else. */
-function leavesAllToOthers({ states, rebootWaits, steps }: PoolDecision): boolean {
-  const outstanding = states.filter((node) => !isUpdated(node) && !isAway(node));
-  return (
-    outstanding.some(({ name }) => rebootWaits.has(name)) &&
-    outstanding.every(({ name }) => rebootWaits.has(name) && !steps.has(name))
-  );
-}
-
 /** @returns the verdict where nodes could start and wait for something else than other nodes' slots. */
 function waitingVerdict(
-  decision: PoolDecision,
+  { awaitsWindow, startWaits, leftToOthers }: PoolDecision,
   count: string,
   remarks: readonly string[],
 ): Verdict | undefined {
-  const { awaitsWindow, startWaits } = decision;
-  const holds = [...startWaits, ...(awaitsWindow === undefined ? [] : [awaitsWindow])];
+  const starts = [...startWaits, awaitsWindow].filter((hold) => hold !== undefined);
+  const holds = starts.length > 0 || leftToOthers === undefined ? starts : [leftToOthers];
   const [first] = holds;
-  if (first === undefined) {
-    if (!leavesAllToOthers(decision)) return undefined;
-    const message = [count, LEFT_TO_OTHERS, ...remarks].join('; ');
-    return { status: 'True', reason: REBOOTS_BY_OTHERS, message };
-  }
+  if (first === undefined) return undefined;
   const waits = holds.map(({ message }) => message);
   return { status: 'True', reason: first.reason, message: [count, ...waits, ...remarks].join('; ') };
 }
@@ -362,18 +345,6 @@ export function formatPoolTarget(target: PoolTarget): string {
     case 'layered':
       return `${target.target.config} as ${target.target.image}`;
   }
-}
-
-export function isUpdated({ assigned, progress }: NodeState): boolean {
-  return assigned && progress.kind === 'updated';
-}
-
-export function isAway({ away }: NodeState): boolean {
-  return away !== undefined;
-}
-
-export function isDegraded({ away, progress }: NodeState): boolean {
-  return away === undefined && progress.kind === 'degraded';
 }
 
 function listed(lines: readonly string[]): string[] {

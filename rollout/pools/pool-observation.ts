@@ -1,7 +1,7 @@
-import type { WhyIrreconcilable } from '../../predict/node/irreconcilable-nodes.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { WhyIrreconcilable } from '../../predict/node/irreconcilable-nodes.ts';
 import type { Hold } from '../gates/hold.ts';
 import type { HoldState } from '../gates/monitored.ts';
 import type { TargetBases } from '../gates/vulnerabilities.ts';
@@ -9,7 +9,7 @@ import { longestBake } from '../gates/waves.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 import type { NodeTarget } from './node-target.ts';
 import type { PoolRecord } from './pool-record.ts';
-import type { PoolSettings } from './pool-settings.ts';
+import { assignedSettings, type PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 
 export interface ObservedNode {
@@ -85,7 +85,6 @@ export function fingerprintOf({
   const desired = 'target' in target ? target.target : undefined;
   const same = 'sameContent' in target ? [...target.sameContent].sort() : [];
   const awaits = 'awaits' in target;
-  const { softReboot, rebootSentinel, failureDomains } = settings;
   return JSON.stringify([
     pool.metadata.uid,
     target.kind,
@@ -95,9 +94,8 @@ export function fingerprintOf({
     policyDigest,
     imageSigningKeys,
     settlesAfter(settings),
-    softReboot,
-    rebootSentinel,
-    failureDomains,
+    assignedSettings(settings),
+    settings.failureDomains,
   ]);
 }
 

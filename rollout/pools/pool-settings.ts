@@ -54,6 +54,20 @@ export function poolSettings(
   };
 }
 
+/** Fields of the spec of each MachineConfigNode of a pool that are settings of the pool; undefined is absent. */
+export interface AssignedSettings {
+  readonly softReboot: true | undefined;
+  readonly rebootSentinel: string | undefined;
+}
+
+/** @returns the settings that each node of the pool gets along with its target. */
+export function assignedSettings({
+  softReboot,
+  rebootSentinel,
+}: Pick<PoolSettings, keyof AssignedSettings>): AssignedSettings {
+  return { softReboot: softReboot || undefined, rebootSentinel };
+}
+
 interface Read<T> {
   readonly value: T | undefined;
   readonly problem?: string;

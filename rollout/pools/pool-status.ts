@@ -16,13 +16,10 @@ import { bootImageOf } from './boot-image.ts';
 import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { newNodesVerdict } from './new-nodes.ts';
-import type { NodeState } from './node-state.ts';
+import { isAway, isDegraded, isUpdated, type NodeState } from './node-state.ts';
 import {
   degradedVerdict,
   heldUpdatesVerdict,
-  isAway,
-  isDegraded,
-  isUpdated,
   nodeDegradedVerdict,
   type PoolStatusInputs,
   settingsVerdict,

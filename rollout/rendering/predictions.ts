@@ -1,4 +1,3 @@
-import { readableNodeConfig } from '../../predict/objects/cluster-state.ts';
 import type { Logger } from 'pino';
 import {
   ImageContentSourcePolicies,
@@ -14,6 +13,7 @@ import { changeField } from '../../cluster/events.ts';
 import { updateAnnotation } from '../../cluster/update-object.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
+import { readableNodeConfig } from '../../predict/objects/cluster-state.ts';
 import { formatEffects, type MirrorObject, mirrorEffect } from '../../predict/rendering/mirror-effects.ts';
 import {
   formatPredicted,

@@ -1,5 +1,4 @@
 import { renderOffline } from '../../predict/objects/offline-rendering.ts';
-import { requestedBase } from '../../predict/image/image-inputs.ts';
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
@@ -29,6 +28,7 @@ import { goArchitecture } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
+import { requestedBase } from '../../predict/image/image-inputs.ts';
 import { BUILD_NAME_VERSION } from '../../predict/image/requested-image.ts';
 import type { ClusterState } from '../../predict/objects/cluster-state.ts';
 import { type OfflineCluster, changedCluster } from '../../predict/objects/offline-cluster.ts';
@@ -216,7 +216,7 @@ export class WalkCluster {
       target: desired,
       policyDigest: policyDigest(this.#policies),
       imageSigningKeys: 'Disabled',
-      softReboot: false,
+      settings: { softReboot: undefined, rebootSentinel: undefined },
       irreconcilable: undefined,
     });
   }
