@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { z } from 'zod';
 import type { KubernetesObject } from '../api/object.ts';
 import { noun, plural } from '../api/plural.ts';
 import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
@@ -25,8 +26,14 @@ import { withSwitch } from './change/switched-cluster.ts';
 import { connect } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
-import { ValidateOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
+
+/** As `-o json` prints it. */
+export const ValidateOutput = z.strictObject({
+  valid: z.boolean(),
+  problems: z.array(z.string()),
+  warnings: z.array(z.string()),
+});
 
 /**
  * `shale validate`: exits with 0 when everything is valid, otherwise after printing every problem: with 2 if a document

@@ -1,4 +1,3 @@
-import { requestedBase } from '../../predict/image/image-inputs.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { isByDigest } from '../../api/references.ts';
 import { imagesByArchitecture } from '../../image/append.ts';
@@ -6,6 +5,7 @@ import { parseManifest } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { BaseLookup, PoolLookups } from '../../predict/image/base-lookup.ts';
+import { requestedBase } from '../../predict/image/image-inputs.ts';
 import { layeredRenderings, type OfflineCluster } from '../../predict/objects/offline-cluster.ts';
 import { askRegistry, type LookupAccess } from './pool-registry.ts';
 

@@ -1,4 +1,3 @@
-import { requestedBase } from '../../predict/image/image-inputs.ts';
 import { outcomeOf } from '../../api/build-outcome.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { readTreeRecord, recordedBases } from '../../builder/steps/tree-of-base.ts';
@@ -11,6 +10,7 @@ import {
   pinnedBase,
   type RegistryAnswer,
 } from '../../predict/image/base-lookup.ts';
+import { requestedBase } from '../../predict/image/image-inputs.ts';
 import { layeredRenderings, type OfflineCluster } from '../../predict/objects/offline-cluster.ts';
 import { askRegistry, type LookupAccess, type PoolRegistry } from './pool-registry.ts';
 

@@ -1,4 +1,3 @@
-import type { BaseContents, ChangedBase } from '../../predict/image/base-change.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
@@ -9,6 +8,7 @@ import { summaryOf } from '../../image/contents/summary.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import type { BaseContents, ChangedBase } from '../../predict/image/base-change.ts';
 import { layeredRenderings } from '../../predict/objects/offline-cluster.ts';
 import type { PoolPrediction } from '../../predict/plan.ts';
 import type { Change } from '../change/file-flags.ts';

@@ -12,7 +12,8 @@ import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-con
 import { annotations, OPERATOR_DEPLOYMENT, SHALE_VERSION } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
 import { readObjects } from '../../cli/change/object-files.ts';
-import { PlanOutput, VersionOutput } from '../../cli/command-line/output-schemas.ts';
+import { PlanOutput } from '../../cli/command-line/output-schemas.ts';
+import { VersionOutput } from '../../cli/version/version-skew.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
