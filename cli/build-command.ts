@@ -1,5 +1,3 @@
-import { renderOffline } from '../predict/objects/offline-rendering.ts';
-import { policiesOf } from '../predict/objects/offline-policies.ts';
 import { Command, Option } from 'commander';
 import type { ClusterPolicies } from '../api/disruption-policy.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
@@ -34,6 +32,8 @@ import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
 import { engineSpecOf } from '../predict/image/engine-spec.ts';
 import { type OfflineCluster, offlineCluster } from '../predict/objects/offline-cluster.ts';
+import { policiesOf } from '../predict/objects/offline-policies.ts';
+import { renderOffline } from '../predict/objects/offline-rendering.ts';
 import { refuseMalformed } from './change/file-flags.ts';
 import { secretsOf } from './change/file-secrets.ts';
 import { readObjects } from './change/object-files.ts';

@@ -5,8 +5,7 @@ import { annotations } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { aMachineConfigNode, aNode, aPool } from '../test/fixtures/objects.ts';
 import { condition, observed, pool } from '../test/fixtures/observed-cluster.ts';
-import { ExplainOutput } from './command-line/output-schemas.ts';
-import { explainNode, formatExplanation } from './explain-command.ts';
+import { ExplainOutput, explainNode, formatExplanation } from './explain-command.ts';
 
 const update = {
   config: 'rendered-worker-2',

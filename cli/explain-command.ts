@@ -1,6 +1,7 @@
 import { Command } from 'commander';
-import { type ChangeId, changeOf } from '../api/change-id.ts';
-import { type DisruptionCause, formatActions, formatAsked } from '../api/disruption-action.ts';
+import { z } from 'zod';
+import { changeOf } from '../api/change-id.ts';
+import { formatActions, formatAsked } from '../api/disruption-action.ts';
 import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import type { UpdatePlan, UpdateRecord } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
@@ -19,7 +20,6 @@ import {
 } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
-import { ExplainOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
 import { observeCluster } from './observe/cluster-watch.ts';
 
@@ -47,66 +47,64 @@ export function explainCommand(): Command {
     );
 }
 
-/** The updates of a node: for each cause its MachineConfigs, path, policy and actions, and the result. */
-interface NodeExplanation {
-  readonly node: string;
-  readonly pool: string;
-  readonly mode?: 'Standard' | 'Layered' | undefined;
-  /** The rendered config that it runs; absent until the daemon reports it. */
-  readonly config?: string | undefined;
-  readonly image?: string | undefined;
-  /** The stream of OS images of the config that it runs; absent where that has none. */
-  readonly osImageStream?: string | undefined;
-  /** Why it is in no pool, `pool` being the one that it was in last. */
-  readonly dispute?: string | undefined;
-  /** Its state, as in `shale status`, and what it does or waits for; absent where `next` has them. */
-  readonly state?: string | undefined;
-  readonly what?: string | undefined;
-  /** The target at which it failed and which it doesn't try again by itself, and what to do about that. */
-  readonly failed?: { readonly config: string; readonly advice: string } | undefined;
-  /** Which MachineConfigs of the pool are undone unless somebody confirms them, as text. */
-  readonly tried?: string | undefined;
-  readonly last?: ExplainedUpdate & {
-    readonly result: UpdateRecord['result'];
-    readonly startedAt: string;
-    readonly finishedAt: string;
-    /** Whether the node rebooted. */
-    readonly rebooted: boolean;
-    /** Present when it was a soft reboot, which keeps the kernel. */
-    readonly softly?: true;
-    readonly message?: string | undefined;
-  };
-  readonly next?: ExplainedUpdate & {
-    /** The state of the node, as in `shale status`. */
-    readonly state: string;
-    readonly what?: string | undefined;
-  };
-}
-
-interface ExplainedUpdate {
-  readonly config: string;
+/** An update of a node, as `-o json` prints it: why it needs what it needs. */
+const ExplainedUpdate = z.strictObject({
+  config: z.string(),
   /** Identifies the change in logs, events and traces. */
-  readonly change: ChangeId;
-  readonly image?: string | undefined;
+  change: z.string(),
+  image: z.string().optional(),
   /** The stream of OS images of the config; absent where that has none, or is gone. */
-  readonly osImageStream?: string | undefined;
-  readonly causes: readonly ExplainedCause[];
+  osImageStream: z.string().optional(),
+  causes: z.array(
+    z.strictObject({
+      /** MachineConfigs of the pool that set the subject now; empty when it was removed. */
+      machineConfigs: z.array(z.string()).readonly(),
+      change: z.enum(['added', 'changed', 'removed']),
+      subject: z.string(),
+      /** The policy or rule that decided. */
+      rule: z.string(),
+      /** The actions of the rule, as text. */
+      actions: z.string(),
+    }),
+  ),
   /** The actions of all causes together, as text. */
-  readonly actions: string;
+  actions: z.string(),
   /** Where the actions come from: the image label or the policies in force. */
-  readonly source: string;
-}
+  source: z.string(),
+});
+type ExplainedUpdate = z.infer<typeof ExplainedUpdate>;
 
-interface ExplainedCause {
-  /** MachineConfigs of the pool that set the subject now; empty when it was removed. */
-  readonly machineConfigs: readonly string[];
-  readonly change: DisruptionCause['change'];
-  readonly subject: string;
-  /** The policy or rule that decided. */
-  readonly rule: string;
-  /** The actions of the rule, as text. */
-  readonly actions: string;
-}
+/** The last and the next update of a node, as `-o json` prints them. */
+export const ExplainOutput = z.strictObject({
+  node: z.string(),
+  pool: z.string(),
+  mode: z.enum(['Standard', 'Layered']).optional(),
+  /** The rendered config that it runs; absent until the daemon reports it. */
+  config: z.string().optional(),
+  image: z.string().optional(),
+  /** The stream of OS images of the config that it runs; absent where that has none. */
+  osImageStream: z.string().optional(),
+  /** Why it is in no pool, `pool` being the one that it was in last. */
+  dispute: z.string().optional(),
+  /** Its state, as in `shale status`, and what it does or waits for; absent where `next` has them. */
+  state: z.string().optional(),
+  what: z.string().optional(),
+  /** The target at which it failed and which it doesn't try again by itself, and what to do about that. */
+  failed: z.strictObject({ config: z.string(), advice: z.string() }).optional(),
+  /** Which MachineConfigs of the pool are undone unless somebody confirms them, as text. */
+  tried: z.string().optional(),
+  last: ExplainedUpdate.extend({
+    result: z.enum(['Succeeded', 'RolledBack', 'Failed']),
+    startedAt: z.string(),
+    finishedAt: z.string(),
+    rebooted: z.boolean(),
+    /** Present when it was a soft reboot, which keeps the kernel. */
+    softly: z.literal(true).optional(),
+    message: z.string().optional(),
+  }).optional(),
+  next: ExplainedUpdate.extend({ state: z.string(), what: z.string().optional() }).optional(),
+});
+type NodeExplanation = z.infer<typeof ExplainOutput>;
 
 /**
  * @param machineConfigs every MachineConfig of the cluster. @param now ms since the epoch.

@@ -1,8 +1,6 @@
-import { warningsOf } from '../predict/objects/offline-problems.ts';
-import { policiesOf } from '../predict/objects/offline-policies.ts';
 import { Command } from 'commander';
 import { type EffectiveAction, formatActions } from '../api/disruption-action.ts';
-import { type ClusterPolicies, MIRROR_CHANGES } from '../api/disruption-policy.ts';
+import { ClusterPolicies, MIRROR_CHANGES } from '../api/disruption-policy.ts';
 import type { MachineConfiguration } from '../api/machine-configuration.ts';
 import { defaultPolicySettings, type PolicySettings } from '../disruption/effective-policies.ts';
 import { policiesOfPool, summarisePools } from '../disruption/pool-policies.ts';
@@ -10,12 +8,13 @@ import { inWords } from '../disruption/summarise-policies.ts';
 import { configurationProblems } from '../disruption/validate-policy.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
 import { type OfflineCluster, offlineCluster } from '../predict/objects/offline-cluster.ts';
+import { policiesOf } from '../predict/objects/offline-policies.ts';
+import { warningsOf } from '../predict/objects/offline-problems.ts';
 import { type FileFlags, objectsOf, refuseMalformed } from './change/file-flags.ts';
 import { reportWarnings } from './change/report-warnings.ts';
 import { withClusterFlags } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { note, outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
-import { PoliciesOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
 
 interface PoliciesFlags extends FileFlags {
@@ -53,7 +52,7 @@ export function policiesCommand(): Command {
       const live = flags.defaults !== true && flags.filename.length === 0;
       const { policies, remarks } = inForce(cluster, live, flags);
       if (flags.output === 'table') print(formatPolicies(policies));
-      else printAs(flags.output, PoliciesOutput, policies);
+      else printAs(flags.output, ClusterPolicies, policies);
       for (const remark of remarks) note(`shale: ${remark}`);
     });
 }

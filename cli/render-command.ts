@@ -1,14 +1,22 @@
-import { renderOffline } from '../predict/objects/offline-rendering.ts';
-import { warningsOf } from '../predict/objects/offline-problems.ts';
 import { Command } from 'commander';
+import { z } from 'zod';
 import { offlineCluster } from '../predict/objects/offline-cluster.ts';
+import { warningsOf } from '../predict/objects/offline-problems.ts';
+import { renderOffline } from '../predict/objects/offline-rendering.ts';
 import { limitsOf } from '../rollout/limit-flags.ts';
 import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './change/file-flags.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from './change/report-warnings.ts';
 import { CommandError, noSuchPool } from './command-line/exit-codes.ts';
 import { outputFlag, print } from './command-line/output.ts';
-import { RenderOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
+
+/** A MachineConfig; its spec is as the operator writes it. */
+export const RenderOutput = z.strictObject({
+  apiVersion: z.string(),
+  kind: z.literal('MachineConfig'),
+  metadata: z.looseObject({ name: z.string() }),
+  spec: z.looseObject({}),
+});
 
 /** `shale render`: the rendered MachineConfig of a pool. */
 export function renderCommand(): Command {

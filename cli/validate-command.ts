@@ -1,12 +1,19 @@
-import { layeredRenderings, renderOffline } from '../predict/objects/offline-rendering.ts';
-import { problemsOf, renderingProblems, warningsOf } from '../predict/objects/offline-problems.ts';
 import { Command } from 'commander';
+import { z } from 'zod';
 import type { KubernetesObject } from '../api/object.ts';
 import { noun, plural } from '../api/plural.ts';
 import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
 import { imageProblems } from '../predict/image/image-to-build.ts';
 import { formatRefusal, refusingNodes } from '../predict/node/refusing-nodes.ts';
-import { type ObjectProblem, type ObjectRef, type OfflineCluster, formatObjectProblem, offlineCluster } from '../predict/objects/offline-cluster.ts';
+import {
+  formatObjectProblem,
+  type ObjectProblem,
+  type ObjectRef,
+  type OfflineCluster,
+  offlineCluster,
+} from '../predict/objects/offline-cluster.ts';
+import { problemsOf, renderingProblems, warningsOf } from '../predict/objects/offline-problems.ts';
+import { layeredRenderings, renderOffline } from '../predict/objects/offline-rendering.ts';
 import { limitsOf } from '../rollout/limit-flags.ts';
 import { type FileFlags, withFilesOrCluster } from './change/file-flags.ts';
 import { type LiveCluster, readLiveCluster } from './change/live-cluster.ts';
@@ -16,8 +23,14 @@ import { withSwitch } from './change/switched-cluster.ts';
 import { connect } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
-import { ValidateOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
+
+/** As `-o json` prints it. */
+export const ValidateOutput = z.strictObject({
+  valid: z.boolean(),
+  problems: z.array(z.string()),
+  warnings: z.array(z.string()),
+});
 
 /**
  * `shale validate`: exits with 0 when everything is valid, otherwise after printing every problem: with 2 if a document

@@ -1,7 +1,7 @@
-import { warningsOf } from '../../predict/objects/offline-problems.ts';
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../api/object.ts';
 import { offlineCluster } from '../../predict/objects/offline-cluster.ts';
+import { warningsOf } from '../../predict/objects/offline-problems.ts';
 import { failOnWarnings } from './report-warnings.ts';
 
 const object = (apiVersion: string, kind: string, spec: unknown): KubernetesObject =>

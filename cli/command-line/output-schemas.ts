@@ -1,15 +1,13 @@
 import { z } from 'zod';
 import { DisruptionAction } from '../../api/disruption-action.ts';
-import { ClusterPolicies } from '../../api/disruption-policy.ts';
 import { SEVERITIES } from '../../api/vulnerabilities.ts';
 import { PACKAGE_FORMATS } from '../../image/contents/package.ts';
 import { PACKAGE_CHANGES } from '../../image/contents/package-changes.ts';
 import { COSTS, type Cost } from '../../predict/cost.ts';
-import { BuildView, NodeView, PoolView } from '../../view/schemas.ts';
 
 /**
- * Schemas of what `-o json` and `-o yaml` print; the output is validated against them. Scripts depend on it: fields may
- * be added, but never renamed or removed. docs/reference/cli.md documents each.
+ * Schemas of what `-o json` and `-o yaml` print of values that rooms below compute, such as plans. Those of other
+ * commands are beside them, and their types derive from them. The output is validated against its schema (print-as.ts).
  */
 const problems = z.array(z.string());
 const change = z.enum(['added', 'changed', 'removed']);
@@ -150,19 +148,6 @@ export const DiffOutput = z.array(
   ]),
 );
 
-export const ValidateOutput = z.strictObject({ valid: z.boolean(), problems, warnings: z.array(z.string()) });
-
-/** As the operator writes it to status.nodeDisruptionPolicyStatus.clusterPolicies. */
-export const PoliciesOutput = ClusterPolicies;
-
-/** A MachineConfig; its spec is as the operator writes it. */
-export const RenderOutput = z.strictObject({
-  apiVersion: z.string(),
-  kind: z.literal('MachineConfig'),
-  metadata: z.looseObject({ name: z.string() }),
-  spec: z.looseObject({}),
-});
-
 export const ImageOutput = z.strictObject({
   digest: z.string(),
   platform: z.string(),
@@ -221,129 +206,4 @@ export const ImageDiffOutput = z.strictObject({
   ...contentsDiff,
   vulnerabilities: vulnerabilityDiff,
   files: z.array(diffs.element.omit({ diff: true })).optional(),
-});
-
-const time = z.string();
-
-export const StatusOutput = z.strictObject({
-  layering: z.strictObject({
-    switch: z.enum(['on', 'off', 'invalid']),
-    problems: z.string().optional(),
-    builder: z.enum(['running', 'starting', 'absent']),
-  }),
-  pools: z.array(PoolView),
-  builds: z.array(BuildView),
-  nodes: z.array(NodeView),
-  remarks: z.array(z.string()),
-});
-
-export const MaintenanceOutput = z.array(
-  z.strictObject({
-    node: z.string(),
-    by: z.string().optional(),
-    reason: z.string().optional(),
-    until: time.optional(),
-    obstacle: z.string().optional(),
-    cordoned: z.boolean(),
-  }),
-);
-
-export const NodeImageOutput = z.union([
-  z.strictObject({ pool: z.string(), image: z.null(), why: z.string() }),
-  z.strictObject({
-    pool: z.string(),
-    image: z.string(),
-    digest: z.string(),
-    proof: z.enum(['Rollout', 'Rollback', 'None']),
-    tag: z.string(),
-    unpublished: z.string().optional(),
-    ways: z.array(z.strictObject({ name: z.string(), where: z.string(), commands: z.array(z.string()) })),
-  }),
-]);
-
-export const HistoryOutput = z.array(
-  z.strictObject({
-    at: time,
-    config: z.string(),
-    change: z.string(),
-    image: z.string().optional(),
-    build: z.string().optional(),
-    way: z.string(),
-    forRollback: z.literal(true).optional(),
-    result: z.enum(['Succeeded', 'Failed', 'Interrupted', 'Building']),
-    message: z.string().optional(),
-    changes: z
-      .array(z.strictObject({ subject: z.string(), change, machineConfigs: z.array(z.string()) }))
-      .optional(),
-    wanted: z.boolean(),
-    nodes: z.number(),
-    revision: z.strictObject({ number: z.number(), at: time }).optional(),
-  }),
-);
-
-const explainedUpdate = z.strictObject({
-  config: z.string(),
-  change: z.string(),
-  image: z.string().optional(),
-  osImageStream: z.string().optional(),
-  causes: z.array(
-    z.strictObject({
-      machineConfigs: z.array(z.string()),
-      change,
-      subject: z.string(),
-      rule: z.string(),
-      actions: z.string(),
-    }),
-  ),
-  actions: z.string(),
-  source: z.string(),
-});
-
-export const ExplainOutput = z.strictObject({
-  node: z.string(),
-  pool: z.string(),
-  mode: z.enum(['Standard', 'Layered']).optional(),
-  config: z.string().optional(),
-  image: z.string().optional(),
-  osImageStream: z.string().optional(),
-  dispute: z.string().optional(),
-  state: z.string().optional(),
-  what: z.string().optional(),
-  failed: z.strictObject({ config: z.string(), advice: z.string() }).optional(),
-  tried: z.string().optional(),
-  last: explainedUpdate
-    .extend({
-      result: z.enum(['Succeeded', 'RolledBack', 'Failed']),
-      startedAt: time,
-      finishedAt: time,
-      rebooted: z.boolean(),
-      softly: z.literal(true).optional(),
-      message: z.string().optional(),
-    })
-    .optional(),
-  next: explainedUpdate.extend({ state: z.string(), what: z.string().optional() }).optional(),
-});
-
-export const DoctorOutput = z.array(
-  z.strictObject({
-    level: z.enum(['ok', 'warning', 'failure']),
-    check: z.string(),
-    what: z.string(),
-    fix: z.string().optional(),
-  }),
-);
-
-const processVersion = z.strictObject({
-  state: z.enum(['absent', 'running']),
-  /** Absent for a process that is not running or doesn't report one. */
-  version: z.string().optional(),
-});
-
-/** `shale version`; with `--client` the client alone. */
-export const VersionOutput = z.strictObject({
-  client: z.string(),
-  operator: processVersion.optional(),
-  builder: processVersion.optional(),
-  daemons: z.array(z.strictObject({ version: z.string().optional(), nodes: z.array(z.string()) })).optional(),
-  warnings: z.array(z.string()).optional(),
 });

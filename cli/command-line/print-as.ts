@@ -30,10 +30,10 @@ export function yamlText(value: unknown): string {
 }
 
 /**
- * Prints a value for programs.
+ * Prints a value for programs. Scripts depend on it: fields may be added, but never renamed or removed.
  *
  * @param format `json` or `yaml`.
- * @param schema the documented format (output-schemas.ts).
+ * @param schema the format, of which docs/reference/cli.md documents each field.
  * @throws {ZodError} when the value doesn't match the schema, rather than passing it to a script.
  */
 export function printAs(format: string, schema: z.ZodType, value: unknown): void {

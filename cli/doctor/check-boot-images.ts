@@ -36,7 +36,7 @@ function judgePool(
   const pool = objectNamed(cluster.pools, name);
   if (pool === undefined) return [];
   const boots = nodeImageOf(pool, objectNamed(cluster.machineOSConfigs, name));
-  if (boots.kind === 'none') return [ok(`pool ${name}: new nodes boot the stock image: ${boots.why}`)];
+  if (boots.image === null) return [ok(`pool ${name}: new nodes boot the stock image: ${boots.why}`)];
   const { image, tag } = boots;
   const members = nodesOfPool(cluster, name).filter(({ spec }) => spec.configImage !== undefined);
   const record = revisions && recordOf(pool, revisions);

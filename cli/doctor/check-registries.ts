@@ -76,16 +76,13 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
     }
   };
   const deadline = () => AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
+  const read = async (image: string) => registry.getManifest(parseReference(image), deadline());
   return Promise.all([
     ...(pull === undefined
       ? []
-      : [
-          attempt(
-            mayBeMissing ? `reach ${pull}` : `read ${pull}`,
-            FIX,
-            read(registry, pull, mayBeMissing, deadline()),
-          ),
-        ]),
+      : mayBeMissing
+        ? [attempt(`reach ${pull}`, FIX, unlessMissing(read(pull)))]
+        : [attempt(`read ${pull}`, FIX, read(pull))]),
     ...(push === undefined
       ? []
       : [
@@ -115,18 +112,11 @@ function accessOf(
   return readRegistryAccess({ client, namespace, plainHttp: new Set() }, { pool, names }, signal);
 }
 
-async function read(
-  registry: RegistryClient,
-  image: string,
-  mayBeMissing: boolean,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    await registry.getManifest(parseReference(image), signal);
-  } catch (error) {
-    // A 404 proves that access was granted.
-    if (!(mayBeMissing && error instanceof RegistryError && error.status === 404)) throw error;
-  }
+/** A 404 proves that access was granted. */
+function unlessMissing(read: Promise<unknown>): Promise<unknown> {
+  return read.catch((error: unknown) => {
+    if (!(error instanceof RegistryError && error.status === 404)) throw error;
+  });
 }
 
 /** A failure after the upload has started makes the client cancel it. */

@@ -28,7 +28,6 @@ import {
 } from '../command-line/cluster-access.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
-import { DoctorOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { withRegistryFlags } from '../command-line/registry-flags.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
@@ -51,7 +50,7 @@ import { checkPermissions } from './check-permissions.ts';
 import { checkPolicies } from './check-policies.ts';
 import { type Daemons, judgeProcesses } from './check-processes.ts';
 import { examineRegistries, type RegistryExamination, refuseUnknownNodes } from './examine-registries.ts';
-import { type Finding, findings, formatFindings } from './finding.ts';
+import { DoctorOutput, type Finding, findings, formatFindings } from './finding.ts';
 
 interface DoctorFlags extends ClusterFlags, RegistryExamination {
   readonly leaseNamespace: string;

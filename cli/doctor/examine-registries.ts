@@ -111,8 +111,8 @@ async function probeAll(client: ApiClient, probing: Probing, signal: AbortSignal
       ),
     ];
   }
-  const secret = client.find(Secrets, NODE_PULL_SECRET, { namespace, signal });
-  const ofNodes = nodeTargets(targets, cluster, (await unlessForbidden(secret)) !== undefined);
+  const secret = await unlessForbidden(client.find(Secrets, NODE_PULL_SECRET, { namespace, signal }));
+  const ofNodes = nodeTargets(targets, cluster, secret === undefined ? [] : [NODE_PULL_SECRET]);
   const nodes = probe === true ? oneNodeOfEach(targets, cluster) : probe;
   const places: readonly (readonly [ProbePlace, readonly RegistryTarget[]])[] = [
     [await builderPlace(client, namespace, signal), targets],

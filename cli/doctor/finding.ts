@@ -1,18 +1,22 @@
 import { z } from 'zod';
 import { plural } from '../../api/plural.ts';
-import { DoctorOutput } from '../command-line/output-schemas.ts';
 
 /** The result of a check. */
-export type Finding =
-  | { readonly level: 'ok'; readonly check: string; readonly what: string }
-  | {
-      /** A failure prevents Shale from working; a warning may. */
-      readonly level: 'warning' | 'failure';
-      readonly check: string;
-      readonly what: string;
-      /** How to fix it. */
-      readonly fix: string;
-    };
+const Finding = z.discriminatedUnion('level', [
+  z.strictObject({ level: z.literal('ok'), check: z.string(), what: z.string() }),
+  z.strictObject({
+    /** A failure prevents Shale from working; a warning may. */
+    level: z.enum(['warning', 'failure']),
+    check: z.string(),
+    what: z.string(),
+    /** How to fix it. */
+    fix: z.string(),
+  }),
+]);
+export type Finding = z.infer<typeof Finding>;
+
+/** As `-o json` prints them, and a probe in its termination message. */
+export const DoctorOutput = z.array(Finding);
 
 /** @returns functions that create the findings of a check. */
 export function findings(check: string) {
@@ -48,8 +52,6 @@ const MAX_BYTES = 4096;
 /** Characters; the response of a registry may be long. */
 const LONGEST_WHAT = 400;
 
-const Report = z.array(DoctorOutput.element);
-
 /** @returns findings as the termination message of a pod; those that don't fit are counted. */
 export function formatReport(results: readonly Finding[]): string {
   const short = results.map((finding) => ({ ...finding, what: finding.what.slice(0, LONGEST_WHAT) }));
@@ -78,6 +80,6 @@ export function parseReport(text: string): readonly Finding[] | undefined {
   } catch {
     return undefined;
   }
-  const parsed = Report.safeParse(value);
-  return parsed.success ? (parsed.data as Finding[]) : undefined;
+  const parsed = DoctorOutput.safeParse(value);
+  return parsed.success ? parsed.data : undefined;
 }

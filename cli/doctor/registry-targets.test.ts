@@ -46,11 +46,11 @@ test('flags for enable apply to pools without images', () => {
 
 test('a node pulls its target image, or checks the repository that will contain it', () => {
   const none = observed({ machineConfigNodes: [machineConfigNode('a')] });
-  expect(nodeTargets([LAYERED], none, false)).toEqual([
+  expect(nodeTargets([LAYERED], none, [])).toEqual([
     { pool: 'worker', secrets: [], pull: LAYERED.push, mayBeMissing: true },
   ]);
   const wanting = machineConfigNode('a', undefined, { configImage: { desiredImage: IMAGE } });
-  expect(nodeTargets([LAYERED], observed({ machineConfigNodes: [wanting] }), true)).toEqual([
+  expect(nodeTargets([LAYERED], observed({ machineConfigNodes: [wanting] }), ['node-pull-secret'])).toEqual([
     { pool: 'worker', secrets: ['node-pull-secret'], pull: IMAGE },
   ]);
 });

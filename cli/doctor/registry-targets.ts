@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import { NODE_PULL_SECRET } from '../../api/names.ts';
 import { imagePushSpec } from '../../opt-in/machine-os-configs.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 
@@ -76,14 +75,13 @@ function plannedTarget(
 /**
  * A node pulls its target image. Before there is one, its repository is checked.
  *
- * @param targets the builder's. @param hasPullSecret whether nodes are given credentials of their own.
+ * @param targets the builder's. @param secrets with the credentials that nodes are given.
  */
 export function nodeTargets(
   targets: readonly RegistryTarget[],
   cluster: Pick<ObservedCluster, 'machineConfigNodes'>,
-  hasPullSecret: boolean,
+  secrets: string[],
 ): readonly RegistryTarget[] {
-  const secrets = hasPullSecret ? [NODE_PULL_SECRET] : [];
   return targets.map(({ pool, push = '' }) => {
     const images = nodesOfPool(cluster, pool).flatMap(({ spec }) => spec.configImage?.desiredImage ?? []);
     const [image] = images;

@@ -92,8 +92,8 @@ export function collectLogs(collecting: LogSource, { metadata, spec, status }: P
   return spec.containers.flatMap(({ name }) => {
     const restarts =
       status?.containerStatuses?.find((container) => container.name === name)?.restartCount ?? 0;
-    const runs = restarts > 0 ? [false, true] : [false];
-    return runs.map((previous) => collectLog(collecting, metadata.name, name, previous));
+    const runs = restarts > 0 ? (['current', 'previous'] as const) : (['current'] as const);
+    return runs.map((run) => collectLog(collecting, metadata.name, name, run));
   });
 }
 
@@ -101,11 +101,16 @@ async function collectLog(
   { connection, places, signal }: LogSource,
   pod: string,
   container: string,
-  previous: boolean,
+  run: 'current' | 'previous',
 ): Promise<Collected> {
-  const what = `${pod}/${container}${previous ? '.previous' : ''}`;
+  const what = `${pod}/${container}${run === 'previous' ? '.previous' : ''}`;
   const path = resourcePath(Pods, { namespace: places.namespace, name: pod, subresource: 'log' });
-  const query = { container, tailLines: String(LOG_LINES), timestamps: 'true', previous: String(previous) };
+  const query = {
+    container,
+    tailLines: String(LOG_LINES),
+    timestamps: 'true',
+    previous: String(run === 'previous'),
+  };
   const answer = await readText(connection, path, query, signal);
   return answer.ok
     ? { files: [{ name: `logs/${what}.log`, text: answer.text }], problems: [] }

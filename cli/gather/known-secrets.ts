@@ -16,9 +16,7 @@ const SECRET_FIELDS: Readonly<Record<string, readonly string[]>> = {
  */
 export function knownSecrets(objects: readonly KubernetesObject[]): readonly string[] {
   const values = objects.flatMap((object) =>
-    object.kind === 'Secret'
-      ? secretData(object)
-      : leavesBelow(object, SECRET_FIELDS[object.kind] ?? [], false),
+    object.kind === 'Secret' ? secretData(object) : secretsBelow(object, SECRET_FIELDS[object.kind] ?? []),
   );
   const isUsable = (value: string) =>
     value.length >= SHORTEST && value.length <= LONGEST && !/[\r\n]/.test(value);
@@ -45,17 +43,17 @@ function parsed(text: string): unknown {
   }
 }
 
-function leavesBelow(value: unknown, fields: readonly string[], within: boolean): string[] {
-  if (fields.length === 0 || typeof value !== 'object' || value === null) {
-    return within && typeof value === 'string' ? [value] : [];
-  }
+function secretsBelow(value: unknown, fields: readonly string[]): string[] {
+  if (fields.length === 0 || typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, field]) =>
     // The names of arguments and headers are no secrets.
-    within && name === 'name' ? [] : leavesBelow(field, fields, within || fields.includes(name)),
+    fields.includes(name) ? leavesOf(field, 'name') : secretsBelow(field, fields),
   );
 }
 
-function leavesOf(value: unknown): string[] {
+/** @param except the field that is left out, wherever it is. */
+function leavesOf(value: unknown, except?: string): string[] {
   if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(leavesOf) : [];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, field]) => (name === except ? [] : leavesOf(field, except)));
 }

@@ -15,9 +15,8 @@ import {
 } from '../command-line/cluster-access.ts';
 import { noSuchPool } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
-import { HistoryOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
-import { type HistoryEntry, type HistoryInput, poolHistory } from './pool-history.ts';
+import { type HistoryEntry, type HistoryInput, HistoryOutput, poolHistory } from './pool-history.ts';
 
 /** `shale history`: the images and rendered configs that a pool was assigned. */
 export function historyCommand(): Command {

@@ -1,5 +1,5 @@
-import { readableNodeConfig } from '../../predict/objects/cluster-state.ts';
-import { type ChangeId, changeOf } from '../../api/change-id.ts';
+import { z } from 'zod';
+import { changeOf } from '../../api/change-id.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
@@ -10,11 +10,11 @@ import type { PoolRevision } from '../../api/pool-revision.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { subjectOf } from '../../machineconfig/config-text.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
-import type { ConfigChange } from '../../machineconfig/node-config.ts';
 import { ownersOf } from '../../machineconfig/owners.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { inMergeOrder } from '../../machineconfig/render.ts';
 import { isNamedFor } from '../../machineconfig/rendered-name.ts';
+import { readableNodeConfig } from '../../predict/objects/cluster-state.ts';
 import { recordOf } from '../../rollout/pools/pool-record.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
 
@@ -31,45 +31,47 @@ export interface HistoryInput {
   readonly poolRevisions: readonly PoolRevision[] | undefined;
 }
 
-/** Something that a pool was assigned: an image, or a rendered config without an image. */
-export interface HistoryEntry {
-  /** RFC 3339: when the build finished, or the config was rendered. */
-  readonly at: string;
-  readonly config: string;
-  /** Identifies the change in logs, events and traces. */
-  readonly change: ChangeId;
-  /** By digest. */
-  readonly image?: string | undefined;
-  readonly build?: string | undefined;
-  /** The build method: Append, Relabel, Engine or PreBuilt; Render for a config without an image. */
-  readonly way: string;
-  readonly result: 'Succeeded' | 'Failed' | 'Interrupted' | 'Building';
-  /** It only labels an earlier image again, for a rollback to it. */
-  readonly forRollback?: true;
-  /** Why a build failed. */
-  readonly message?: string;
-  /** The changes on nodes since the config before; absent when one of the two no longer exists. */
-  readonly changes?: readonly HistoryChange[] | undefined;
-  /** Whether it is the pool's target. */
-  readonly wanted: boolean;
-  /** The number of nodes that run it. */
-  readonly nodes: number;
-  /** The revision under which the operator recorded it; absent for what no node was ever assigned. */
-  readonly revision?: AssignedRevision;
-}
-
-interface AssignedRevision {
-  readonly number: number;
-  /** RFC 3339: when the operator recorded it, just before it first assigned it to a node. */
-  readonly at: string;
-}
-
-interface HistoryChange {
-  readonly subject: string;
-  readonly change: ConfigChange['change'];
-  /** MachineConfigs of the pool that set the subject now. */
-  readonly machineConfigs: readonly string[];
-}
+/** What a pool was assigned, as `-o json` prints it: images, or rendered configs without an image. */
+export const HistoryOutput = z.array(
+  z.strictObject({
+    /** RFC 3339: when the build finished, or the config was rendered. */
+    at: z.string(),
+    config: z.string(),
+    /** Identifies the change in logs, events and traces. */
+    change: z.string(),
+    /** By digest. */
+    image: z.string().optional(),
+    build: z.string().optional(),
+    /** The build method: Append, Relabel, Engine or PreBuilt; Render for a config without an image. */
+    way: z.string(),
+    /** It only labels an earlier image again, for a rollback to it. */
+    forRollback: z.literal(true).optional(),
+    result: z.enum(['Succeeded', 'Failed', 'Interrupted', 'Building']),
+    /** Why a build failed. */
+    message: z.string().optional(),
+    /** The changes on nodes since the config before; absent when one of the two no longer exists. */
+    changes: z
+      .array(
+        z.strictObject({
+          subject: z.string(),
+          change: z.enum(['added', 'changed', 'removed']),
+          /** MachineConfigs of the pool that set the subject now. */
+          machineConfigs: z.array(z.string()).readonly(),
+        }),
+      )
+      .optional(),
+    /** Whether it is the pool's target. */
+    wanted: z.boolean(),
+    /** The number of nodes that run it. */
+    nodes: z.number(),
+    /**
+     * Under which the operator recorded it, just before it first assigned it to a node; absent for what no node was ever
+     * assigned.
+     */
+    revision: z.strictObject({ number: z.number(), at: z.string() }).optional(),
+  }),
+);
+export type HistoryEntry = z.infer<typeof HistoryOutput>[number];
 
 /**
  * Each revision of the operator's record is one entry, in the order of their numbers, and so is what no node was ever
@@ -220,9 +222,9 @@ function entryOfBuild(build: MachineOSBuild): Unplaced {
     build: metadata.name,
     image,
     way: status?.builder?.imageBuilderType ?? 'Build',
-    ...(metadata.annotations?.[annotations.forRollback] === 'true' ? { forRollback: true } : {}),
+    forRollback: metadata.annotations?.[annotations.forRollback] === 'true' || undefined,
     result: resultOf(build),
-    ...(failed === undefined || failed.message === '' ? {} : { message: failed.message }),
+    message: failed?.message || undefined,
   };
 }
 
@@ -239,7 +241,7 @@ function changesOf(
   from: MachineConfig | undefined,
   to: MachineConfig | undefined,
   selected: readonly MachineConfig[],
-): readonly HistoryChange[] | undefined {
+): HistoryEntry['changes'] {
   const [before, after] = [readableNodeConfig(from), readableNodeConfig(to)];
   if (before === undefined || after === undefined) return undefined;
   return diffNodeConfigs(before, after).map((change) => ({

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { z } from 'zod';
 import { annotations } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
 import { flagOn } from '../../rollout/gates/flag.ts';
@@ -14,7 +15,6 @@ import {
 } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS, textTable } from '../command-line/output.ts';
-import { MaintenanceOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { timeoutFlag } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
@@ -142,17 +142,20 @@ function untilOf(text: string): number {
   }
 }
 
-/** A node that is in maintenance or flagged for it. `-o json` prints a list of these. */
-interface MaintenanceEntry {
-  readonly node: string;
-  readonly by?: string;
-  readonly reason?: string;
-  /** RFC 3339; absent: until the maintenance is ended. */
-  readonly until?: string | undefined;
-  /** Why a rollout skips the node now; absent once the maintenance has expired. */
-  readonly obstacle?: string | undefined;
-  readonly cordoned: boolean;
-}
+/** The nodes that are in maintenance or flagged for it, as `list -o json` prints them. */
+export const MaintenanceOutput = z.array(
+  z.strictObject({
+    node: z.string(),
+    by: z.string().optional(),
+    reason: z.string().optional(),
+    /** RFC 3339; absent: until the maintenance is ended. */
+    until: z.string().optional(),
+    /** Why a rollout skips the node now; absent once the maintenance has expired. */
+    obstacle: z.string().optional(),
+    cordoned: z.boolean(),
+  }),
+);
+type MaintenanceEntry = z.infer<typeof MaintenanceOutput>[number];
 
 /**
  * @returns every node that is flagged, has a lease of another holder than the operator, or is skipped for another
@@ -166,8 +169,8 @@ export function maintenanceList(cluster: ObservedCluster, now: number): readonly
     return [
       {
         node: node.metadata.name,
-        ...(flag === undefined || flag.by === '' ? {} : { by: flag.by }),
-        ...(flag === undefined || flag.reason === '' ? {} : { reason: flag.reason }),
+        by: flag?.by || undefined,
+        reason: flag?.reason || undefined,
         until: flag?.until || undefined,
         obstacle,
         cordoned: node.spec?.unschedulable === true,

@@ -110,7 +110,7 @@ async function prepare(
   const config = await ignitionOf(client, name, rendered, signal);
   const node = nodeImageOf(pool, layering);
   const boot = { pool: name, publicKeys: [], hasStartupTaint: startupTaint, authFile };
-  if (node.kind === 'none') {
+  if (node.image === null) {
     if (layering !== undefined) throw new CommandError(`pool ${name}: ${node.why}; try again when one has`);
     const warning = `pool ${name}: the output switches to no image, because ${node.why}`;
     return { parts: firstBootParts(boot), config, warnings: [warning] };

@@ -5,10 +5,9 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { type ClusterFlags, onCluster, readAll, withClusterFlags } from '../command-line/cluster-access.ts';
 import { noSuchPool } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
-import { NodeImageOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { cloudInitCommand, ignitionCommand } from './first-boot-command.ts';
-import { formatNodeImage, type NodeImage, nodeImageOf } from './node-image.ts';
+import { formatNodeImage, type NodeImage, NodeImageOutput, nodeImageOf } from './node-image.ts';
 
 /** `shale node`: what machines need to become nodes of a pool. */
 export function nodeCommand(): Command {
@@ -21,7 +20,7 @@ export function nodeCommand(): Command {
       onCluster(flags, async (client, signal) => {
         const node = await readNodeImage(client, pool, signal);
         if (flags.output === 'table') print(formatNodeImage(node));
-        else printAs(flags.output, NodeImageOutput, outputOf(node));
+        else printAs(flags.output, NodeImageOutput, node);
       }),
     );
   return new Command('node')
@@ -41,10 +40,4 @@ async function readNodeImage(client: ApiClient, name: string, signal: AbortSigna
   if (pool !== undefined) return nodeImageOf(pool, config);
   const known = pools.map(({ metadata }) => metadata.name).toSorted();
   throw noSuchPool(name, known);
-}
-
-function outputOf(node: NodeImage): unknown {
-  if (node.kind === 'none') return { pool: node.pool, image: null, why: node.why };
-  const { kind: _, ...image } = node;
-  return image;
 }

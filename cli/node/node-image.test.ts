@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { BootImage } from '../../api/machine-config-pool.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { aMachineOSConfig, aPool, condition } from '../../test/fixtures/objects.ts';
-import { NodeImageOutput } from '../command-line/output-schemas.ts';
-import { formatNodeImage, nodeImageOf } from './node-image.ts';
+import { formatNodeImage, NodeImageOutput, nodeImageOf } from './node-image.ts';
 
 const image = `r.io/os/worker@sha256:${'1'.repeat(64)}`;
 const tag = 'r.io/os/worker:current';
@@ -21,7 +20,7 @@ describe('without an image of its own, new nodes of a pool boot the stock image'
     ['standard mode', nodeImageOf(pool('Rollout'), undefined)],
     ['proven an image yet', nodeImageOf(pool(), config())],
   ])('and the reason is told: %s', (why, node) => {
-    expect(node.kind).toBe('none');
+    expect(node.image).toBeNull();
     expect(formatNodeImage(node)).toMatch(/^pool worker: new nodes boot the stock image, because /);
     expect(formatNodeImage(node)).toContain(why);
   });
@@ -30,14 +29,13 @@ describe('without an image of its own, new nodes of a pool boot the stock image'
 describe('the image for new nodes', () => {
   test('is named by digest in every command, so that its signature covers it', () => {
     const node = nodeImageOf(pool('Rollout'), config({ publishedImage: { tag, image } }));
-    if (node.kind === 'none') throw new Error(node.why);
+    if (node.image === null) throw new Error(node.why);
     expect(node).toMatchObject({ image, tag, digest: `sha256:${'1'.repeat(64)}` });
     expect(node.unpublished).toBeUndefined();
     const byIgnition = node.ways.filter(({ commands }) => commands[0]?.includes(image) !== true);
     expect(byIgnition.map(({ name }) => name)).toEqual(['coreos-installer']);
     expect(byIgnition[0]?.commands[0]).toBe('shale node ignition worker > worker.ign');
-    const { kind: _, ...output } = node;
-    expect(NodeImageOutput.parse(output)).toEqual(output);
+    expect(NodeImageOutput.parse(node)).toEqual(node);
   });
 
   test.each<[string, NonNullable<MachineOSConfig['status']>, string]>([

@@ -1,32 +1,34 @@
+import { z } from 'zod';
 import type { BootImage, MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { bootImageTag, type MachineOSConfig } from '../../api/machine-os-config.ts';
 import { digestInName } from '../../api/references.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 
 /** One way to put an image on a machine. */
-export interface InstallWay {
+const InstallWay = z.strictObject({
   /** `bootc-disk`, `bootc-filesystem`, `bootc-switch`, `rpm-ostree`, `ostree` or `coreos-installer`. */
-  readonly name: string;
-  readonly where: string;
-  readonly commands: readonly string[];
-}
+  name: z.string(),
+  where: z.string(),
+  commands: z.array(z.string()).readonly(),
+});
 
-/** What a machine has to be installed from to become a node of a pool without an update. */
-export type NodeImage =
-  | {
-      readonly kind: 'image';
-      readonly pool: string;
-      /** By digest. */
-      readonly image: string;
-      readonly digest: string;
-      readonly proof: BootImage['proof'];
-      /** The tag that stays the same, with why it doesn't name the image yet. */
-      readonly tag: string;
-      readonly unpublished?: string;
-      readonly ways: readonly InstallWay[];
-    }
+/** What a machine has to be installed from to become a node of a pool without an update, as `-o json` prints it. */
+export const NodeImageOutput = z.union([
   /** New nodes boot the stock image. */
-  | { readonly kind: 'none'; readonly pool: string; readonly why: string };
+  z.strictObject({ pool: z.string(), image: z.null(), why: z.string() }),
+  z.strictObject({
+    pool: z.string(),
+    /** By digest. */
+    image: z.string(),
+    digest: z.string(),
+    proof: z.enum(['Rollout', 'Rollback', 'None']),
+    /** The tag that stays the same, with why it doesn't name the image yet. */
+    tag: z.string(),
+    unpublished: z.string().optional(),
+    ways: z.array(InstallWay).readonly(),
+  }),
+]);
+export type NodeImage = z.infer<typeof NodeImageOutput>;
 
 /**
  * Reads which image new nodes of a pool boot.
@@ -37,21 +39,20 @@ export function nodeImageOf(pool: MachineConfigPool, config: MachineOSConfig | u
   const { name } = pool.metadata;
   const { bootImage } = pool.status ?? {};
   if (config === undefined)
-    return { kind: 'none', pool: name, why: 'the pool has no MachineOSConfig: it is in standard mode' };
+    return { pool: name, image: null, why: 'the pool has no MachineOSConfig: it is in standard mode' };
   if (bootImage === undefined)
-    return { kind: 'none', pool: name, why: 'no rollout of the pool has proven an image yet' };
+    return { pool: name, image: null, why: 'no rollout of the pool has proven an image yet' };
   const { image, proof } = bootImage;
   const tag = bootImageTag(config);
   const published = config.status?.publishedImage;
   const isPublished = published?.tag === tag && published.image === image;
   return {
-    kind: 'image',
     pool: name,
     image,
     digest: digestInName(image) ?? '',
     proof,
     tag,
-    ...(isPublished ? {} : { unpublished: unpublishedBecause(config, tag) }),
+    unpublished: isPublished ? undefined : unpublishedBecause(config, tag),
     ways: installWays(name, image),
   };
 }
@@ -63,7 +64,7 @@ function unpublishedBecause({ status }: MachineOSConfig, tag: string): string {
 }
 
 /** By digest: the signature of the image covers it, and a tag may move between two machines of one installation. */
-function installWays(pool: string, image: string): readonly InstallWay[] {
+function installWays(pool: string, image: string): readonly z.infer<typeof InstallWay>[] {
   const podman = [
     'podman run --rm --privileged --pid=host --security-opt label=type:unconfined_t',
     '-v /dev:/dev -v /var/lib/containers:/var/lib/containers',
@@ -118,7 +119,7 @@ const PROOFS: Readonly<Record<BootImage['proof'], string>> = {
 
 /** @returns what the command prints for people. */
 export function formatNodeImage(node: NodeImage): string {
-  if (node.kind === 'none') return `pool ${node.pool}: new nodes boot the stock image, because ${node.why}`;
+  if (node.image === null) return `pool ${node.pool}: new nodes boot the stock image, because ${node.why}`;
   const tag = node.unpublished === undefined ? node.tag : `${node.tag} (not yet: ${node.unpublished})`;
   return [
     `image   ${node.image}`,

@@ -1,16 +1,16 @@
 import { formatDuration } from '../../api/duration.ts';
 import { toSeconds } from '../../api/object.ts';
-import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
 import { visibleLine } from '../../api/visible-text.ts';
-import type { BuildView, HoldView, NodeView, PoolView } from '../../view/schemas.ts';
+import type { HoldView, NodeView, PoolView } from '../../view/schemas.ts';
 import { formatHold, formatTimeLeft } from '../../view/words.ts';
 import { narrowedTable, sentenceTable, wrapped } from '../command-line/fitted-text.ts';
 import type { Tones } from '../command-line/output.ts';
-import { everyNode, type NodeGroup, nodeRows } from './node-rows.ts';
+import { everyNode, nodeRows } from './node-rows.ts';
 import { flagsOf, formatReason, stagingOf } from './node-text.ts';
 import { pinnedImagesLines } from './pinned-images-lines.ts';
 import { shortNames } from './short-names.ts';
+import { BUILD_COLUMNS, type Column, NODE_COLUMNS, POOL_COLUMNS } from './status-columns.ts';
 import type { StatusView } from './status-view.ts';
 
 interface TextOptions {
@@ -50,27 +50,20 @@ export function formatStatus(view: StatusView, options: TextOptions): string {
     lines.flatMap((line) => wrapped(short(line), '  ', columns));
   const { groups, more, settled } =
     allNodes && view.nodes.length <= MOST_NODES ? everyNode(view.nodes, now) : nodeRows(view.nodes, now);
-  const shortRows = (rows: readonly string[][]) => rows.map((row) => row.map(short));
+  const table = <Row>(all: readonly Column<Row>[], rows: readonly Row[]) => {
+    const shown = all.filter(({ only }) => only === undefined || (only === 'wide') === wide);
+    const cells = rows.map((row) => shown.map(({ cell }) => short(cell(row, now))));
+    return [shown.map(({ head }) => head), cells] as const;
+  };
   const blocks = [
     sentences([
       layeringLine(view),
-      ...[...view.remarks, ...triedIn(view)].map((remark) => `warning: ${remark}`),
+      ...[...view.remarks, ...view.pools.flatMap(triedWarning)].map((remark) => `warning: ${remark}`),
     ]),
-    view.pools.length === 0
-      ? []
-      : narrowedTable(
-          poolHead(wide),
-          shortRows(view.pools.map((pool) => poolRow(pool, options))),
-          3,
-          columns,
-        ),
-    sentences(view.pools.flatMap((pool) => [...poolDetail(pool, now), ...pinnedImagesLines(pool)])),
-    view.builds.length === 0
-      ? []
-      : sentenceTable(BUILD_HEAD, shortRows(view.builds.map((build) => buildRow(build, now))), columns),
-    groups.length === 0
-      ? []
-      : sentenceTable(nodeHead(wide), shortRows(groups.map((group) => nodeRow(group, options))), columns),
+    view.pools.length === 0 ? [] : narrowedTable(...table(POOL_COLUMNS, view.pools), 3, columns),
+    sentences(view.pools.flatMap((pool) => POOL_LINES.flatMap((lines) => lines(pool, now)))),
+    view.builds.length === 0 ? [] : sentenceTable(...table(BUILD_COLUMNS, view.builds), columns),
+    groups.length === 0 ? [] : sentenceTable(...table(NODE_COLUMNS, groups), columns),
     [
       ...(more > 0 ? [`and ${plural(more, 'more node')} at work`] : []),
       ...(settled > 0 ? [formatSettled(settled, view)] : []),
@@ -91,8 +84,14 @@ function formatSettled(settled: number, { pools }: StatusView): string {
   return `${nodes} ${settled === 1 ? 'is' : 'are'} up to date`;
 }
 
-function triedIn({ pools }: StatusView): readonly string[] {
-  return pools.flatMap(({ name, tried }) => (tried === undefined ? [] : [`pool ${name}: ${tried}`]));
+/** What is said of a pool below the table: its progress, and what its features have to report. */
+const POOL_LINES: readonly ((pool: PoolView, now: number) => readonly string[])[] = [
+  poolDetail,
+  pinnedImagesLines,
+];
+
+function triedWarning({ name, tried }: PoolView): readonly string[] {
+  return tried === undefined ? [] : [`pool ${name}: ${tried}`];
 }
 
 /** @returns one node in detail, with names in full. @param now ms since the epoch. */
@@ -100,7 +99,10 @@ export function formatNode(node: NodeView, now: number, columns?: number): strin
   const { verification } = node;
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['pool', node.pool],
-    ['state', `${node.state}${node.since === undefined ? '' : `, ${ago(node.since, now)}`}`],
+    [
+      'state',
+      `${node.state}${node.since === undefined ? '' : `, ${formatDuration(now - Date.parse(node.since))}`}`,
+    ],
     ['message', node.what],
     ['to do', node.advice],
     ['health check', verification?.check],
@@ -168,26 +170,6 @@ function layeringLine({ layering }: StatusView): string {
   return `layering: ${parts.filter((part) => part !== '').join('; ')}`;
 }
 
-function poolHead(wide: boolean): string[] {
-  const head = ['POOL', 'STATE', 'UPDATED', 'UNAVAILABLE', 'SINCE', 'CONFIG'];
-  return wide ? [...head, 'RUNNING', 'IMAGE'] : head;
-}
-
-function poolRow(
-  { name, state, nodes, config, image, since }: PoolView,
-  { wide, now }: TextOptions,
-): string[] {
-  const own = (configName: string | undefined) => configName?.replace(`rendered-${name}-`, '') ?? '-';
-  return [
-    name,
-    state,
-    `${nodes.updated}/${nodes.total}`,
-    String(nodes.unavailable),
-    since === undefined ? '-' : ago(since, now),
-    ...(wide ? [config.desired ?? '-', config.running ?? '-', image ?? '-'] : [own(config.desired)]),
-  ];
-}
-
 /** What a pool waits for is too long for a column. */
 function poolDetail({ name, state, what, holds = [], timeLeft }: PoolView, now: number): string[] {
   const progress = state === 'Updated' || what === undefined ? [] : [what];
@@ -218,36 +200,6 @@ function atTime(now: number): (time: number) => string {
   };
 }
 
-const BUILD_HEAD = ['BUILD', 'POOL', 'STATE', 'SINCE', 'MESSAGE'];
-
-function buildRow({ name, pool, state, since, what, lastLine }: BuildView, now: number): string[] {
-  const message = (state === 'Failed' ? what : lastLine) ?? lastLine ?? what ?? '';
-  return [name, pool, state, since === undefined ? '-' : ago(since, now), message];
-}
-
-function nodeHead(wide: boolean): string[] {
-  const [head, message] = [['NODE', 'POOL', 'STATE', 'SINCE'], 'MESSAGE'];
-  return wide ? [...head, message, 'MODE', 'LEASE', 'CONFIG', 'IMAGE'] : [...head, message];
-}
-
-function nodeRow({ nodes, message }: NodeGroup, { wide, now }: TextOptions): string[] {
-  const [first] = nodes;
-  const { name, pool, state, mode, leaseHolder, config, image } = first;
-  const [since] = nodes.flatMap((node) => node.since ?? []).toSorted(by((time) => Date.parse(time)));
-  return [
-    nodes.length === 1 ? name : `${name} and ${nodes.length - 1} more`,
-    pool,
-    state,
-    since === undefined ? '-' : ago(since, now),
-    message,
-    ...(wide ? [mode ?? '-', leaseHolder ?? '-', config.current ?? '-', image?.current ?? '-'] : []),
-  ];
-}
-
 function change(from: string | undefined, to: string | undefined): string {
   return from === to ? (from ?? '-') : `${from ?? 'nothing'} -> ${to ?? 'none'}`;
-}
-
-function ago(time: string, now: number): string {
-  return formatDuration(now - Date.parse(time));
 }

@@ -1,13 +1,24 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { buildsInProgress } from '../../view/build-view.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { poolView } from '../../view/pool-view.ts';
-import type { StatusOutput } from '../command-line/output-schemas.ts';
+import { BuildView, NodeView, PoolView } from '../../view/schemas.ts';
 
-/** What `shale status` shows. */
+/** What `shale status` shows, as `-o json` prints it. */
+export const StatusOutput = z.strictObject({
+  layering: z.strictObject({
+    switch: z.enum(['on', 'off', 'invalid']),
+    problems: z.string().optional(),
+    builder: z.enum(['running', 'starting', 'absent']),
+  }),
+  pools: z.array(PoolView),
+  builds: z.array(BuildView),
+  nodes: z.array(NodeView),
+  remarks: z.array(z.string()),
+});
 export type StatusView = z.infer<typeof StatusOutput>;
 
 /** @returns the state of the cluster. @param now ms since the epoch. */

@@ -1,5 +1,3 @@
-import { layeredRenderings } from '../../predict/objects/offline-rendering.ts';
-import { requestedBase } from '../../predict/image/image-inputs.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { isByDigest } from '../../api/references.ts';
 import { imagesByArchitecture } from '../../image/append.ts';
@@ -7,7 +5,9 @@ import { parseManifest } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { BaseLookup, PoolLookups } from '../../predict/image/base-lookup.ts';
+import { requestedBase } from '../../predict/image/image-inputs.ts';
 import type { OfflineCluster } from '../../predict/objects/offline-cluster.ts';
+import { layeredRenderings } from '../../predict/objects/offline-rendering.ts';
 import { askRegistry, type LookupAccess } from './pool-registry.ts';
 
 /** The name of a base image, as the builder looks it up for a pool. */

@@ -9,6 +9,7 @@ import { objectNamed } from '../../view/named.ts';
 import { blockedDrains, isDrained } from '../change/blocked-drains.ts';
 import type { Change } from '../change/file-flags.ts';
 import { disruptsVoters, quorumRemarks } from '../change/quorum-remarks.ts';
+import { failedBuildRemarks } from './failed-build.ts';
 import { baseRequests, lookUpBases } from './look-up-bases.ts';
 import type { LookupAccess } from './pool-registry.ts';
 import { readBaseTrees, treeRequests } from './read-base-trees.ts';
@@ -59,6 +60,7 @@ export async function predictChange(
   return Promise.all(
     named.map(async (prediction) =>
       withRemarks(prediction, [
+        ...failedBuildRemarks(prediction, before, live.builds),
         ...rolloutRemarks(
           [prediction.plan.pool],
           after.pools,

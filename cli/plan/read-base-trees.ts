@@ -1,5 +1,3 @@
-import { layeredRenderings } from '../../predict/objects/offline-rendering.ts';
-import { requestedBase } from '../../predict/image/image-inputs.ts';
 import { outcomeOf } from '../../api/build-outcome.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { readTreeRecord, recordedBases } from '../../builder/steps/tree-of-base.ts';
@@ -12,7 +10,9 @@ import {
   pinnedBase,
   type RegistryAnswer,
 } from '../../predict/image/base-lookup.ts';
+import { requestedBase } from '../../predict/image/image-inputs.ts';
 import type { OfflineCluster } from '../../predict/objects/offline-cluster.ts';
+import { layeredRenderings } from '../../predict/objects/offline-rendering.ts';
 import { askRegistry, type LookupAccess, type PoolRegistry } from './pool-registry.ts';
 
 /** A record of the base image that a pool's next image is based on. */

@@ -12,7 +12,6 @@ import {
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
 import { note, outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
-import { VersionOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import {
@@ -20,6 +19,7 @@ import {
   formatVersions,
   type ProcessVersion,
   skewWarnings,
+  VersionOutput,
   type Versions,
 } from './version-skew.ts';
 

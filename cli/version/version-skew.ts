@@ -1,20 +1,31 @@
+import { z } from 'zod';
 import { by } from '../../api/order.ts';
 import { noun, plural } from '../../api/plural.ts';
 
-/** Whether a process runs, and its version; undefined when it doesn't report one. */
-export type ProcessVersion =
-  | { readonly state: 'absent' }
-  | { readonly state: 'running'; readonly version: string | undefined };
+const ProcessVersion = z.strictObject({
+  state: z.enum(['absent', 'running']),
+  /** Absent for a process that is not running or doesn't report one. */
+  version: z.string().optional(),
+});
+export type ProcessVersion = z.infer<typeof ProcessVersion>;
 
 /** Versions of everything that takes part. */
-export interface Versions {
+const Versions = z.strictObject({
   /** Of this command. */
-  readonly client: string;
-  readonly operator: ProcessVersion;
-  readonly builder: ProcessVersion;
-  /** The nodes whose daemons report a version, by that version; undefined: they don't report one. */
-  readonly daemons: readonly { readonly version: string | undefined; readonly nodes: readonly string[] }[];
-}
+  client: z.string(),
+  operator: ProcessVersion,
+  builder: ProcessVersion,
+  /** The nodes whose daemons report a version, by that version; without one: they don't report it. */
+  daemons: z
+    .array(z.strictObject({ version: z.string().optional(), nodes: z.array(z.string()).readonly() }))
+    .readonly(),
+});
+export type Versions = z.infer<typeof Versions>;
+
+/** As `-o json` prints them; with `--client` the client alone. */
+export const VersionOutput = Versions.partial()
+  .required({ client: true })
+  .extend({ warnings: z.array(z.string()).optional() });
 
 /** Nodes named in a warning; the others are counted. */
 const NAMED_NODES = 5;
@@ -35,7 +46,7 @@ export function daemonVersions(
  *   operator's, are supported (docs/support.md).
  */
 export function skewWarnings({ client, operator, builder, daemons }: Versions): readonly string[] {
-  if (operator.state === 'absent' || operator.version === undefined) return [];
+  if (operator.version === undefined) return [];
   const { version } = operator;
   const isTooFar = minorsApart(client, version) > 1;
   const others = daemons.filter((group) => group.version !== version);
@@ -45,7 +56,7 @@ export function skewWarnings({ client, operator, builder, daemons }: Versions): 
           `this command has version ${client} and the operator ${version}, which is not supported: use a command of the operator's version`,
         ]
       : []),
-    ...(builder.state === 'running' && builder.version !== undefined && builder.version !== version
+    ...(builder.version !== undefined && builder.version !== version
       ? [
           `the Machine OS Builder has version ${builder.version} and the operator ${version}: the operator replaces the builder`,
         ]

@@ -123,13 +123,11 @@ test('what a report says delays starts, and keeps no node from a rollback', () =
     },
   } as unknown as MachineOSBuild;
   const layered = {
-    ...{
-      kind: 'layered',
-      target: { config: 'rendered-2', image: target },
-      build: 'b',
-      sameContent: new Set<string>(),
-    },
-  } as const;
+    kind: 'layered' as const,
+    target: { config: 'rendered-2', image: target },
+    build: 'b',
+    sameContent: new Set<string>(),
+  };
   const waits = (goal: PoolObservation['target']) => {
     const states = [aState('a', { progress: { kind: 'staged', actions: REBOOT } })];
     const context = {

@@ -29,7 +29,6 @@ const floors: Readonly<Record<string, Floors>> = {
     [
       '.',
       'completion',
-      'create',
       'diff',
       'doctor',
       'gather',

@@ -8,11 +8,13 @@ import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts'
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations, OPERATOR_DEPLOYMENT, SHALE_VERSION } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
 import { readObjects } from '../../cli/change/object-files.ts';
-import { PlanOutput, VersionOutput } from '../../cli/command-line/output-schemas.ts';
+import { PlanOutput } from '../../cli/command-line/output-schemas.ts';
+import { VersionOutput } from '../../cli/version/version-skew.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
@@ -20,6 +22,7 @@ import { freePort } from '../../workshop/apiserver/control-plane/free-port.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { type ClusterUnderTest, log, seenBy, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { condition } from '../fixtures/observed-cluster.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { machineConfig, root, type ShaleRun, shale, shaleProcess } from './shale-process.ts';
 
@@ -106,6 +109,28 @@ async function addNode(name: string, current?: string, own: Record<string, strin
   await cluster.client.replaceStatus(MachineConfigNodes, { ...created, status }, { signal });
 }
 
+/** What a builder records of the image of the rendering that runs. @returns its name. */
+async function addFailedBuild(): Promise<string> {
+  const name = 'worker-failed';
+  const build = await cluster.client.create<MachineOSBuild>(
+    MachineOSBuilds,
+    {
+      apiVersion: 'machineconfiguration.openshift.io/v1',
+      kind: 'MachineOSBuild',
+      metadata: { name },
+      spec: {
+        machineConfig: { name: running },
+        machineOSConfig: { name: 'worker' },
+        renderedImagePushSpec: 'registry.example.org/os/worker:1',
+      },
+    },
+    { signal },
+  );
+  const conditions = [condition('Failed', 'True', 'denied', 'RegistryRefused')];
+  await cluster.client.replaceStatus(MachineOSBuilds, { ...build, status: { conditions } }, { signal });
+  return name;
+}
+
 describe('plan', () => {
   test('says what a file asks of its nodes, from what each of them runs', async () => {
     const { stdout, exitCode } = await here('plan', '-f', 'examples/tour/chrony-v2.yaml');
@@ -141,14 +166,22 @@ describe('plan', () => {
         { signal },
       );
     await pause(true);
+    const build = await addFailedBuild();
     const { stdout } = await here('plan', '-f', 'examples/tour/chrony-v2.yaml', '-o', 'json');
+    expect((await here('plan')).stdout).toContain(
+      '  warning: the last build failed (RegistryRefused: denied), and the change starts no other one: ',
+    );
+    await cluster.client.delete(MachineOSBuilds, build, { signal });
     await pause(false);
     await cluster.client.delete(MachineOSConfigs, config.metadata.name, { signal });
     const worker = PlanOutput.parse(JSON.parse(stdout)).find(({ pool }) => pool === 'worker');
     expect(worker).toMatchObject({
       image: { way: 'Append', why: 'one layer on the base image' },
       time: { why: expect.stringMatching(/^there is no previous Append build of the pool; /) },
-      warnings: expect.arrayContaining(['the pool is paused: no update starts until it is resumed']),
+      warnings: expect.arrayContaining([
+        'the last build failed (RegistryRefused: denied), and the change starts another one',
+        'the pool is paused: no update starts until it is resumed',
+      ]),
     });
   });
 

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DaemonSets, Deployments, Pods, Secrets } from '../../api/kubernetes.ts';
 import { DAEMON_SET, NODE_PULL_SECRET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { exitCodes } from '../../cli/command-line/exit-codes.ts';
-import { DoctorOutput } from '../../cli/command-line/output-schemas.ts';
+import { DoctorOutput } from '../../cli/doctor/finding.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { PodRunner } from '../../workshop/sandbox/workloads/pod-runner.ts';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { Deployments, RoleBindings, Secrets } from '../../api/kubernetes.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE, PAGE_DEPLOYMENT } from '../../api/names.ts';
-import { DoctorOutput } from '../../cli/command-line/output-schemas.ts';
+import { DoctorOutput } from '../../cli/doctor/finding.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { builderDeployment } from '../../opt-in/builder-deployment.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
@@ -51,7 +51,7 @@ test('names what is wrong, how to fix it, and what is right', {
     'the operator is not running',
     'no daemon has reported yet from worker-0',
   ]);
-  expect(wrong.every(({ fix }) => fix !== undefined && fix !== '')).toBe(true);
+  expect(wrong.every((finding) => finding.level !== 'ok' && finding.fix !== '')).toBe(true);
   expect(found.map(({ what }) => what)).toEqual(
     expect.arrayContaining([
       'shale-operator has the permissions that it needs',
@@ -94,7 +94,9 @@ test('checks what the live page may do where it is installed', {
   );
   const aboutPage = async () => {
     const { found } = await diagnose();
-    return found.filter(({ what }) => /page/.test(what)).map(({ level, what, fix }) => [level, what, fix]);
+    return found
+      .filter(({ what }) => /page/.test(what))
+      .map((finding) => [finding.level, finding.what, finding.level === 'ok' ? undefined : finding.fix]);
   };
   const stopped = [
     'warning',

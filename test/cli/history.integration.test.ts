@@ -6,7 +6,8 @@ import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts'
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import { ExplainOutput, HistoryOutput } from '../../cli/command-line/output-schemas.ts';
+import { ExplainOutput } from '../../cli/explain-command.ts';
+import { HistoryOutput } from '../../cli/history/pool-history.ts';
 import { renderPool } from '../../machineconfig/render.ts';
 import { patience } from '../fixtures/patience.ts';
 import { condition, type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from './cluster-with-pools.ts';

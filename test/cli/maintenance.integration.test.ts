@@ -16,7 +16,7 @@ import {
   type UpdateRecord,
 } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
-import { MaintenanceOutput } from '../../cli/command-line/output-schemas.ts';
+import { MaintenanceOutput } from '../../cli/maintenance/maintenance-command.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { seen } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';

@@ -3,22 +3,22 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { ClusterPolicies } from '../../api/disruption-policy.ts';
 import {
   DiffOutput,
-  DoctorOutput,
-  ExplainOutput,
-  HistoryOutput,
   ImageDiffOutput,
   ImageOutput,
-  MaintenanceOutput,
-  NodeImageOutput,
   PlanOutput,
-  PoliciesOutput,
-  RenderOutput,
-  StatusOutput,
-  ValidateOutput,
-  VersionOutput,
 } from '../../cli/command-line/output-schemas.ts';
+import { DoctorOutput } from '../../cli/doctor/finding.ts';
+import { ExplainOutput } from '../../cli/explain-command.ts';
+import { HistoryOutput } from '../../cli/history/pool-history.ts';
+import { MaintenanceOutput } from '../../cli/maintenance/maintenance-command.ts';
+import { NodeImageOutput } from '../../cli/node/node-image.ts';
+import { StatusOutput } from '../../cli/observe/status-view.ts';
+import { RenderOutput } from '../../cli/render-command.ts';
+import { ValidateOutput } from '../../cli/validate-command.ts';
+import { VersionOutput } from '../../cli/version/version-skew.ts';
 import { root, shale } from './shale-process.ts';
 
 describe('-o json', () => {
@@ -27,7 +27,7 @@ describe('-o json', () => {
     ['diff', DiffOutput, ['diff', '--from', 'examples', '-f', 'examples/tour/mixed.yaml']],
     ['validate', ValidateOutput, ['validate', '-f', 'examples']],
     ['render', RenderOutput, ['render', '--pool', 'worker', '-f', 'examples']],
-    ['policies', PoliciesOutput, ['policies', '-f', 'examples']],
+    ['policies', ClusterPolicies, ['policies', '-f', 'examples']],
   ])('of %s is as promised', async (_, schema, args) => {
     const { stdout } = await shale([...args, '-o', 'json']);
     expect(schema.safeParse(JSON.parse(stdout)).error).toBeUndefined();

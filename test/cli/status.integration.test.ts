@@ -3,7 +3,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
-import { StatusOutput } from '../../cli/command-line/output-schemas.ts';
+import { StatusOutput } from '../../cli/observe/status-view.ts';
 import { patience } from '../fixtures/patience.ts';
 import { condition, type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from './cluster-with-pools.ts';
 import { root } from './shale-process.ts';

@@ -1,4 +1,3 @@
-import { warningsOf } from '../../predict/objects/offline-problems.ts';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { crdOf } from '../../api/crd.ts';
@@ -6,6 +5,7 @@ import { crdDefinitions } from '../../api/crd-definitions.ts';
 import { nodeConditions } from '../../api/machine-config-node.ts';
 import { machineOSConfigConditions } from '../../api/machine-os-config.ts';
 import { offlineCluster } from '../../predict/objects/offline-cluster.ts';
+import { warningsOf } from '../../predict/objects/offline-problems.ts';
 
 const page = readFileSync(new URL('../../docs/differences-from-mco.md', import.meta.url), 'utf8');
 const [, withoutEffect = ''] = page.split('\n## Fields without effect\n');

@@ -1,4 +1,3 @@
-import { problemsOf as problemsOfCluster } from '../../predict/objects/offline-problems.ts';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -6,6 +5,7 @@ import { parse as parseToml } from 'smol-toml';
 import { parseAllDocuments } from 'yaml';
 import { errorMessage } from '../../api/error-message.ts';
 import { formatObjectProblem, offlineCluster } from '../../predict/objects/offline-cluster.ts';
+import { problemsOf as problemsOfCluster } from '../../predict/objects/offline-problems.ts';
 import { stepsOf } from './console.ts';
 import { problemsOfCommand } from './known-commands.ts';
 import { objectsIn, problemsOfObject } from './known-objects.ts';

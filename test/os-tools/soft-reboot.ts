@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { NEXT_ROOT_NOTE } from '../../daemon/os/soft-reboot/userspace-boot.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import { readStagedDeployment } from '../../daemon/os/ostree/run-notes.ts';
+import { NEXT_ROOT_NOTE } from '../../daemon/os/soft-reboot/userspace-boot.ts';
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { type ListedDeployment, Refusal, runStandIn, type StandIn } from './stand-in.ts';
 

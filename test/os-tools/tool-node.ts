@@ -1,7 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { NodePorts } from '../../daemon/host/host.ts';
-import { NEXT_ROOT_NOTE } from '../../daemon/os/soft-reboot/userspace-boot.ts';
 import type { OsBackend } from '../../daemon/os/backend.ts';
 import { bootc } from '../../daemon/os/bootc/bootc.ts';
 import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
@@ -9,6 +8,7 @@ import { ImageToolBackend } from '../../daemon/os/image-tool/image-tool-backend.
 import type { RunOsCommand } from '../../daemon/os/os-command.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import { rpmOstree } from '../../daemon/os/rpm-ostree/rpm-ostree.ts';
+import { NEXT_ROOT_NOTE } from '../../daemon/os/soft-reboot/userspace-boot.ts';
 import { bootNode, bootNodeSoftly } from '../../workshop/sandbox/node/boot.ts';
 import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbox/node/directory-host.ts';
