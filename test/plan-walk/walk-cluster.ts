@@ -1,4 +1,3 @@
-import { renderOffline } from '../../predict/objects/offline-rendering.ts';
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
@@ -31,7 +30,8 @@ import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
 import { requestedBase } from '../../predict/image/image-inputs.ts';
 import { BUILD_NAME_VERSION } from '../../predict/image/requested-image.ts';
 import type { ClusterState } from '../../predict/objects/cluster-state.ts';
-import { type OfflineCluster, changedCluster } from '../../predict/objects/offline-cluster.ts';
+import { changedCluster, type OfflineCluster } from '../../predict/objects/offline-cluster.ts';
+import { renderOffline } from '../../predict/objects/offline-rendering.ts';
 import type { PoolPlan } from '../../predict/plan.ts';
 import { assignedSpec } from '../../rollout/pools/node-target.ts';
 import { newRevisions } from '../../rollout/pools/pool-record.ts';
