@@ -146,7 +146,7 @@ bench-daemon: install ## print what updates cost a node, and for how long a serv
 
 bench-images: install ## print the figures of the builder beside docker build and buildah (needs root, some minutes)
 	@bin/bootstrap debian-peers
-	@for file in bench/append.ts bench/base-record.ts bench/image-contents.ts bench/pools.ts bench/commands.ts; do echo "== $$file"; $(SUDO) node $$file || exit 1; done
+	@for file in bench/append.ts bench/image-contents.ts bench/pools.ts bench/commands.ts; do echo "== $$file"; $(SUDO) node $$file || exit 1; done
 
 bench-rollout: ## print what rollouts to 100 to 5,000 nodes cost the operator (NODES=10000 POOLS=20; FAULTS=1, KILL=1; some minutes)
 	@node bench/rollout.ts $(if $(FAULTS),--faults) $(if $(KILL),--kill) $(if $(NODES),$(NODES)x$(or $(POOLS),5))

@@ -49,7 +49,7 @@ const registry = await startDockerRegistry({ dir });
 const proxy = await startCountingProxy(registry.host);
 const plainHttp = new Set([registry.host, proxy.host]);
 const rows: Row[] = [];
-/** What a builder knows that runs already; what it costs to know it is in bench/base-record.ts. */
+/** What a builder knows that runs already; what it costs to know it is in bench/image-contents.ts. */
 const baseTrees = new BaseTrees();
 try {
   const direct = createRegistryClient({ plainHttp });

@@ -6,7 +6,7 @@ import {
   type StartedEngine,
   startEngine,
 } from '../../workshop/sandbox/engine/start-engine.ts';
-import { watchMemory } from '../../workshop/sandbox/tour/memory.ts';
+import { watchMemory } from '../../workshop/sandbox/process-table.ts';
 
 const MEMORY_EVERY_MS = 20;
 

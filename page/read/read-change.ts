@@ -148,7 +148,7 @@ const OTHERS_READ = 0o004;
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
 
 /** @returns why the lines of a change are not shown; undefined when they are. */
-export function whyWithheld(change: ConfigChange, sides: readonly NodeConfig[]): string | undefined {
+function whyWithheld(change: ConfigChange, sides: readonly NodeConfig[]): string | undefined {
   if (change.kind === 'passwordHash') return 'it is a password hash';
   if (change.kind === 'file') {
     const files = sides.flatMap(({ files }) => files.get(change.path) ?? []);

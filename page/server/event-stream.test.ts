@@ -15,7 +15,7 @@ test('a reader that was slow for a while gets one patch for all changes in betwe
   const bulk = Array.from({ length: LINES }, (_, index) => `line ${index} of a log that is much too long`);
   const source = viewSource({ ...EMPTY_VIEW, logs: { bulk } });
   const server = await startScriptedServer((_, response) =>
-    streamView({ live: source.live, response, about: { user: 'ops' }, mayGoOn: async () => true }),
+    streamView({ live: source.live, response, about: { user: 'ops' }, hasAccess: async () => true }),
   );
   try {
     const request = get(server.url);

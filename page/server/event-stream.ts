@@ -13,7 +13,7 @@ interface StreamParts {
   readonly response: ServerResponse;
   readonly about: About;
   /** @returns whether the reader still has access; checked at each heartbeat. */
-  readonly mayGoOn: () => Promise<boolean>;
+  readonly hasAccess: () => Promise<boolean>;
 }
 
 /**
@@ -23,7 +23,7 @@ interface StreamParts {
  * Nothing is queued for a slow reader: nothing is written until it reads again, and then it gets one patch from its
  * view to the current one.
  */
-export function streamView({ live, response, about, mayGoOn }: StreamParts): void {
+export function streamView({ live, response, about, hasAccess }: StreamParts): void {
   let sent: PageView | undefined;
   let stuckSince: number | undefined;
 
@@ -44,7 +44,7 @@ export function streamView({ live, response, about, mayGoOn }: StreamParts): voi
 
   async function beat(): Promise<void> {
     if (stuckSince !== undefined && performance.now() - stuckSince > STUCK_MS) response.destroy();
-    else if (!(await mayGoOn())) response.end();
+    else if (!(await hasAccess())) response.end();
     else if (stuckSince === undefined && !response.writableEnded) write(': alive\n\n');
   }
 

@@ -17,9 +17,9 @@ const UNWATCHED_PAUSE_MS = 5_000;
 /** Pause per time of an update: updates take at most a fifth of the process's time, however large the cluster. */
 const PAUSE_PER_WORK = 4;
 /** ms after which the view is updated without a change: leases and maintenance expire. */
-const LONGEST_QUIET_MS = 5_000;
+const LONGEST_PAUSE_MS = 5_000;
 /** ms; deadline of the request for objects that are not watched. */
-const ASK_DEADLINE_MS = 4_000;
+const POLL_DEADLINE_MS = 4_000;
 
 interface LiveViewParts {
   readonly caches: PageCaches;
@@ -86,50 +86,50 @@ export class LiveView {
   /** Updates the view until the signal. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all(Object.values(this.#parts.caches).map((cache) => cache.synced()));
-    await Promise.all([this.#lookOnAndOn(signal), this.#askOnAndOn(signal)]);
+    await Promise.all([this.#updateOnChanges(signal), this.#pollMaintenance(signal)]);
   }
 
-  async #lookOnAndOn(signal: AbortSignal): Promise<void> {
+  async #updateOnChanges(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       this.#changed = Promise.withResolvers();
       const began = performance.now();
-      this.#look();
+      this.#update();
       const work = performance.now() - began;
       if (this.#followers.size === 0) {
         this.#followed = Promise.withResolvers();
-        await pauseFor(UNWATCHED_PAUSE_MS, signal, this.#followed.promise);
+        await pause(UNWATCHED_PAUSE_MS, signal, this.#followed.promise);
       } else {
-        await pauseFor(Math.max(SHORTEST_PAUSE_MS, PAUSE_PER_WORK * work), signal);
+        await pause(Math.max(SHORTEST_PAUSE_MS, PAUSE_PER_WORK * work), signal);
       }
-      await pauseFor(LONGEST_QUIET_MS, signal, this.#changed.promise);
+      await pause(LONGEST_PAUSE_MS, signal, this.#changed.promise);
     }
   }
 
   /** Polls what is not watched, which also shows whether the API server responds. */
-  async #askOnAndOn(signal: AbortSignal): Promise<void> {
+  async #pollMaintenance(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const before = [this.#inMaintenance, this.#trouble, this.#silence];
       try {
-        const deadline = AbortSignal.any([signal, AbortSignal.timeout(ASK_DEADLINE_MS)]);
+        const deadline = AbortSignal.any([signal, AbortSignal.timeout(POLL_DEADLINE_MS)]);
         this.#inMaintenance = await this.#parts.inMaintenance(deadline);
         this.#trouble = [];
-        this.#heard();
+        this.#clusterAnswered();
       } catch (error) {
         if (signal.aborted) return;
         const why = errorMessage(error);
         if (isForbidden(error)) {
           this.#trouble = [`NodeMaintenances can't be read: ${why}`];
-          this.#heard();
+          this.#clusterAnswered();
         } else this.#silence = { since: this.#lastAnswer, why };
       }
       const after = [this.#inMaintenance, this.#trouble, this.#silence];
       if (after.some((value, index) => value !== before[index])) this.#changed.resolve();
-      await pauseFor(LONGEST_QUIET_MS, signal);
+      await pause(LONGEST_PAUSE_MS, signal);
     }
   }
 
   /** A refusal is an answer, too. */
-  #heard(): void {
+  #clusterAnswered(): void {
     this.#lastAnswer = this.#now();
     this.#silence = undefined;
   }
@@ -138,7 +138,7 @@ export class LiveView {
     return (this.#parts.now ?? Date.now)();
   }
 
-  #look(): void {
+  #update(): void {
     const { log } = this.#parts;
     try {
       const view = readView(this.#objects(), this.#view, this.#now());
@@ -176,7 +176,7 @@ function isForbidden(error: unknown): boolean {
 }
 
 /** Waits until the time, the signal or the promise. */
-async function pauseFor(ms: number, signal: AbortSignal, sooner?: Promise<void>): Promise<void> {
+async function pause(ms: number, signal: AbortSignal, sooner?: Promise<void>): Promise<void> {
   const enough = new AbortController();
   const either = AbortSignal.any([signal, enough.signal]);
   void sooner?.then(() => enough.abort());

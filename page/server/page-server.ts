@@ -81,7 +81,7 @@ export async function startPageServer(options: PageServerOptions): Promise<PageS
     answer(request, response, options, streams).catch((error: unknown) => {
       log.error({ err: error }, 'a request for the page failed');
       if (response.headersSent) response.destroy();
-      else say(response, 500, 'internal error; see the log of Shale');
+      else sendText(response, 500, 'internal error; see the log of Shale');
     });
   };
   const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
@@ -110,7 +110,7 @@ async function answer(
   }
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('allow', 'GET, HEAD');
-    say(response, 405, 'the page is read-only');
+    sendText(response, 405, 'the page is read-only');
     return;
   }
   const asset = assets.get(pathname);
@@ -121,7 +121,7 @@ async function answer(
   }
   const question = QUESTIONS[pathname];
   if (question === undefined) {
-    say(response, 404, 'page not found');
+    sendText(response, 404, 'page not found');
     return;
   }
   const token = bearerToken(request.headers);
@@ -129,11 +129,11 @@ async function answer(
   const verdict = viewed.allowed && question !== 'view' ? await access.judge(token, question) : viewed;
   if (!verdict.allowed) {
     if (verdict.status === 401) response.setHeader('www-authenticate', 'Bearer realm="shale"');
-    say(response, verdict.status, verdict.why);
+    sendText(response, verdict.status, verdict.why);
   } else if (question === 'change') {
-    await sayChange(response, searchParams.get('pool') ?? '', options);
+    await sendChange(response, searchParams.get('pool') ?? '', options);
   } else if (pathname === '/view') {
-    sayJson(response, options.live.snapshot());
+    sendJson(response, options.live.snapshot());
   } else {
     startStream(response, token, verdict, options, streams);
   }
@@ -155,35 +155,35 @@ function startStream(
 ): void {
   if (streams.size >= MOST_STREAMS) {
     response.setHeader('retry-after', '30');
-    say(response, 503, `${MOST_STREAMS} browsers are connected already; try again later`);
+    sendText(response, 503, `${MOST_STREAMS} browsers are connected already; try again later`);
   } else {
     streams.add(response);
     response.on('close', () => streams.delete(response));
     const about = { cluster, user };
-    streamView({ live, response, about, mayGoOn: async () => mayGoOn(await access.judge(token)) });
+    streamView({ live, response, about, hasAccess: async () => keepsAccess(await access.judge(token)) });
   }
 }
 
 /** The messages of the API server name kinds and objects, and no contents. */
-async function sayChange(
+async function sendChange(
   response: ServerResponse,
   pool: string,
   { changes, log }: PageServerOptions,
 ): Promise<void> {
   try {
     const change = await changes.read(pool);
-    if (change === undefined) say(response, 404, `there is no pool ${JSON.stringify(pool)}`);
-    else sayJson(response, pageJson(change));
+    if (change === undefined) sendText(response, 404, `there is no pool ${JSON.stringify(pool)}`);
+    else sendJson(response, pageJson(change));
   } catch (error) {
     const isForbidden = error instanceof ApiError && error.status === 403;
     if (!isForbidden) log.warn({ err: error }, 'the change of a pool could not be read');
     const why = errorMessage(error);
-    say(response, isForbidden ? 403 : 503, why);
+    sendText(response, isForbidden ? 403 : 503, why);
   }
 }
 
 /** Readers keep their access while the API server can't be reached to check it. */
-function mayGoOn(verdict: Awaited<ReturnType<Access['judge']>>): boolean {
+function keepsAccess(verdict: Awaited<ReturnType<Access['judge']>>): boolean {
   return verdict.allowed || verdict.status === 503;
 }
 
@@ -194,18 +194,19 @@ function redeem(
 ): void {
   const key = request.method === 'POST' ? bearerToken(request.headers) : undefined;
   const token = key === undefined ? undefined : take(key);
-  if (token === undefined) say(response, 401, 'this address was already used, or a newer one was printed');
+  if (token === undefined)
+    sendText(response, 401, 'this address was already used, or a newer one was printed');
   else {
-    sayJson(response, JSON.stringify({ token }));
+    sendJson(response, JSON.stringify({ token }));
   }
 }
 
-function sayJson(response: ServerResponse, json: string): void {
+function sendJson(response: ServerResponse, json: string): void {
   response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
   response.end(json);
 }
 
-function say(response: ServerResponse, status: number, text: string): void {
+function sendText(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' });
   response.end(`${visible(text)}\n`);
 }

@@ -225,7 +225,7 @@ function withoutNulls(value: unknown, opaque?: string): unknown {
  * @param value a spec that its schema accepts, with its defaults.
  * @returns one line for each item.
  */
-export function repeatedItems({ kind }: CrdDefinition, value: unknown): readonly string[] {
+function repeatedItems({ kind }: CrdDefinition, value: unknown): readonly string[] {
   return within(specSchemas().get(kind.kind) ?? {}, value, 'spec');
 }
 

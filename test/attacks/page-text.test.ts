@@ -49,7 +49,7 @@ test.each([
   });
   void live.run(stop.signal);
   const server = await startScriptedServer((__, response) =>
-    streamView({ live, response, about: { cluster: message }, mayGoOn: async () => true }),
+    streamView({ live, response, about: { cluster: message }, hasAccess: async () => true }),
   );
   onTestFinished(() => server.stop());
   const [response] = (await once(get(server.url), 'response')) as [IncomingMessage];

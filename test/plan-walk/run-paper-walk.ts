@@ -3,7 +3,7 @@ import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { costOf } from '../../predict/cost.ts';
 import type { PoolAsk } from '../../predict/plan.ts';
-import { BrokenPromise } from './broken-promise.ts';
+import { BrokenPromise } from './compare-actions.ts';
 import { PaperNode } from './paper-node.ts';
 import {
   type BaseNames,

@@ -8,8 +8,7 @@ import type { PoolAsk } from '../../predict/plan.ts';
 import { NODE } from '../fixtures/node-control-plane.ts';
 import { aMachineConfigNode } from '../fixtures/objects.ts';
 import { MemoryRegistry } from '../fixtures/registry/memory-registry.ts';
-import { BrokenPromise } from './broken-promise.ts';
-import { costOfRecord, describe, differingActions } from './compare-actions.ts';
+import { BrokenPromise, costOfRecord, describe, differingActions } from './compare-actions.ts';
 import { isRefused, type Mode, slots, withdrawnBy } from './slots.ts';
 import { differences, type Snapshot } from './snapshot.ts';
 import {

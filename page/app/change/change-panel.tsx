@@ -177,7 +177,7 @@ export type Answer<T> =
 const DEADLINE_MS = 30_000;
 
 /** @returns JSON of the server, or why there is none. */
-export async function ask<T>(url: string, signal: AbortSignal): Promise<Answer<T>> {
+async function ask<T>(url: string, signal: AbortSignal): Promise<Answer<T>> {
   const token = storedToken();
   try {
     const response = await fetch(url, {

@@ -6,9 +6,9 @@ import { type ControlPlaneChoice, connectWith } from '../control-plane.ts';
 import { sandboxLayout } from '../layout.ts';
 import { applyObjects } from '../manifests/apply.ts';
 import type { NodeKindName } from '../node-kind.ts';
+import { watchMemory } from '../process-table.ts';
 import { type StartedSandbox, startSandbox } from '../start.ts';
 import { WaitTimeout, waitUntil } from '../wait-until.ts';
-import { watchMemory } from './memory.ts';
 import {
   collectUpdates,
   readLogTails,

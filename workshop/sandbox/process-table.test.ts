@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { residentBytes } from './memory.ts';
+import { residentBytes } from './process-table.ts';
 
 test('counts the roots and their descendants once, in whatever order they are listed', () => {
   const processes = [
