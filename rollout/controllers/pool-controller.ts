@@ -1,32 +1,22 @@
-import type { Logger } from 'pino';
 import type { RollbackRequest } from '../../api/annotation-requests.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
-import { aboutChange, type EventRecorder, type Reporters } from '../../cluster/events.ts';
-import type { FailingSteps } from '../../cluster/failing-steps.ts';
+import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { attempt, endAttempts } from '../act/attempt.ts';
-import { carryOut, type Findings, noFindings } from '../act/carry-out.ts';
+import { type CarryOutParts, carryOut, type Findings, noFindings } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
-import type { Lanes } from '../act/lanes.ts';
-import type { NodeWork } from '../act/node-work.ts';
 import { PoolFailures } from '../act/pool-failures.ts';
 import type { Caches } from '../caches.ts';
-import type { DueRenderings } from '../due-renderings.ts';
-import type { FleetLockSlots } from '../gates/fleet-lock-slots.ts';
-import type { MonitoringLookups } from '../gates/monitoring-lookup.ts';
-import type { MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { StatusPartOf } from '../node-feature.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import { bootImageLag, newNodesLag } from '../pools/boot-image-lag.ts';
 import { decidePool, lookAgainAfter, type PoolDecision, withoutNewTargets } from '../pools/decide-pool.ts';
 import { withFailures } from '../pools/failing-steps.ts';
-import type { Membership } from '../pools/membership.ts';
 import { isNew } from '../pools/new-node.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
 import { formatPoolTarget, type PoolStatusInputs } from '../pools/pool-conditions.ts';
@@ -38,33 +28,16 @@ import type { RolloutMetrics } from '../reports/metrics.ts';
 import { rolloutSpan } from '../reports/spans.ts';
 import { type ObservedPool, PoolObserver, type PoolObserverParts } from './observe-pool.ts';
 
-export interface PoolControllerParts {
-  readonly client: ApiClient;
+export interface PoolControllerParts extends PoolObserverParts, CarryOutParts {
   readonly caches: Caches;
-  readonly membership: Membership;
-  readonly renderings: Pick<DueRenderings, 'has'>;
   readonly leases: NodeLeases;
-  readonly machines: MachineLookup;
-  readonly maintenances: Pick<MaintenanceLookup, 'nodes'>;
-  readonly lookups: MonitoringLookups;
-  readonly slots: Pick<FleetLockSlots, 'stateOf'>;
-  readonly coverageOf: PoolObserverParts['coverageOf'];
-  readonly work: NodeWork;
-  /** Shared with what finishes updates (finish-controller.ts). */
-  readonly lanes: Lanes;
-  readonly recorder: PoolRecorder;
-  /** Shared by all controllers. */
-  readonly failing: FailingSteps;
-  readonly events: EventRecorder;
-  readonly log: Logger;
   readonly options: RolloutOptions;
+  readonly recorder: PoolRecorder;
   /** What features beside the rollout add to the status of a pool. */
   readonly statusParts: readonly StatusPartOf[];
   /** Absent in an operator without metrics. */
   readonly metrics: RolloutMetrics | undefined;
   readonly tracer: Tracer;
-  /** ms since the epoch. */
-  readonly now: () => number;
 }
 
 /** ms; ten times the cost of a pass over one node. */

@@ -1,7 +1,8 @@
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import type { NodeState } from '../pools/node-state.ts';
+import type { PoolObservation } from '../pools/pool-observation.ts';
 import type { StartHold } from './hold.ts';
-import { type HoldState, monitored } from './monitored.ts';
+import { monitored } from './monitored.ts';
 
 /** Reason of the hold while the answer is missing. */
 export const ALERTS_UNKNOWN = 'AlertsUnknown';
@@ -11,7 +12,7 @@ export const alerts = {
   kind: 'start',
   reasons: ['AlertsFiring', ALERTS_UNKNOWN],
   hold: (
-    { alerts: look }: { readonly alerts?: () => HoldState },
+    { alerts: look }: Pick<PoolObservation, 'alerts'>,
     nodes: readonly NodeState[],
   ): StartHold | undefined =>
     monitored(nodes, look, {

@@ -4,6 +4,7 @@ import { plural } from '../../api/plural.ts';
 import { fieldOf, settingOf } from '../../api/pool-settings/read-settings.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import type { NodeState } from '../pools/node-state.ts';
+import type { GateContext } from './gate.ts';
 import type { Hold, StartHold } from './hold.ts';
 
 /** A pool that another one depends on (spec.shale.dependsOn), as far as the objects show it. */
@@ -142,16 +143,14 @@ function isBuiltFor({ metadata, status }: MachineOSConfig): boolean {
   return metadata.generation === undefined || status?.observedGeneration === metadata.generation;
 }
 
-interface Awaiting {
-  readonly awaitedPools?: ((now: number) => Hold | undefined) | undefined;
-  readonly now: number;
-}
-
 /** A pool waits until others are Updated and have baked. A new node takes pods with the target, so it waits, too. */
 export const dependencies = {
   kind: 'start',
   reasons: ['DependencyCircle', 'AwaitingPools'],
-  hold: ({ awaitedPools: find, now }: Awaiting, nodes: readonly NodeState[]): StartHold | undefined => {
+  hold: (
+    { awaitedPools: find, now }: Pick<GateContext, 'awaitedPools' | 'now'>,
+    nodes: readonly NodeState[],
+  ): StartHold | undefined => {
     const hold = find?.(now);
     return hold === undefined ? undefined : { hold, held: new Set(nodes.map(({ name }) => name)) };
   },

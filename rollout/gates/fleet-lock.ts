@@ -1,5 +1,6 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { NodeState } from '../pools/node-state.ts';
+import type { PoolObservation } from '../pools/pool-observation.ts';
 import type { StartHold } from './hold.ts';
 import type { HoldState } from './monitored.ts';
 
@@ -15,7 +16,7 @@ export const fleetLock = {
   reasons: ['AwaitingRebootSlot', SLOT_UNKNOWN],
   backsOut: false,
   hold: (
-    { fleetLock: look }: { readonly fleetLock?: ((node: string) => HoldState) | undefined },
+    { fleetLock: look }: Pick<PoolObservation, 'fleetLock'>,
     nodes: readonly NodeState[],
   ): StartHold | undefined => {
     if (look === undefined) return undefined;

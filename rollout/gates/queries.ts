@@ -1,7 +1,8 @@
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import type { NodeState } from '../pools/node-state.ts';
+import type { PoolObservation } from '../pools/pool-observation.ts';
 import type { StartHold } from './hold.ts';
-import { type HoldState, monitored } from './monitored.ts';
+import { monitored } from './monitored.ts';
 
 /** Reason of the hold while the answer is missing. */
 export const QUERIES_UNKNOWN = 'QueriesUnknown';
@@ -11,7 +12,7 @@ export const queries = {
   kind: 'start',
   reasons: ['QueriesHold', QUERIES_UNKNOWN],
   hold: (
-    { queries: look }: { readonly queries?: () => HoldState },
+    { queries: look }: Pick<PoolObservation, 'queries'>,
     nodes: readonly NodeState[],
   ): StartHold | undefined =>
     monitored(nodes, look, {

@@ -2,6 +2,7 @@ import type { Node, Pod } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { labels } from '../../api/names.ts';
 import { isControlPlane, isReady, type NodeState, workOn } from '../pools/node-state.ts';
+import type { PoolObservation } from '../pools/pool-observation.ts';
 import type { Hold, StartHold } from './hold.ts';
 
 /** One of those of whom a majority has to be healthy. */
@@ -99,11 +100,7 @@ export const quorum = {
   reasons: [NO_QUORUM],
   backsOut: true,
   hold: (
-    {
-      quorum: look,
-    }: {
-      readonly quorum?: ((node: string, withoutThese: readonly string[]) => Hold | undefined) | undefined;
-    },
+    { quorum: look }: Pick<PoolObservation, 'quorum'>,
     nodes: readonly NodeState[],
   ): StartHold | undefined => {
     const through: string[] = [];
@@ -119,9 +116,7 @@ export const quorum = {
 } as const;
 
 /** @returns what finds why a node must not be disrupted now, while further nodes are about to be. */
-export function quorumAmong(
-  seen: SeenVoters,
-): (node: string, withoutThese: readonly string[]) => Hold | undefined {
+export function quorumAmong(seen: SeenVoters): NonNullable<PoolObservation['quorum']> {
   const groups = quorumGroups(seen);
   return (node, withoutThese) => {
     const left = groups.map(({ what, voters }) => ({

@@ -283,19 +283,16 @@ describe('a new node that takes too long', () => {
     Array.from({ length: count }, (_, index) => ({ name: `n${index}`, why: 'staging', overdueAt }));
 
   it.each([
-    ['none, and none before', 0, false, NOW, undefined],
-    ['none any more', 0, true, NOW, { status: 'False', reason: 'NoNewNodes', message: '' }],
+    ['none', 0, NOW, undefined],
     [
       'one',
       1,
-      false,
       NOW,
       { status: 'True', reason: 'BeingConfigured', message: '1 new node takes no pods yet; n0: staging' },
     ],
     [
       'two that are overdue',
       2,
-      false,
       overdueAt,
       {
         status: 'True',
@@ -306,7 +303,6 @@ describe('a new node that takes too long', () => {
     [
       'many',
       12,
-      false,
       NOW,
       {
         status: 'True',
@@ -314,7 +310,7 @@ describe('a new node that takes too long', () => {
         message: expect.stringMatching(/n9: staging; and 2 more$/),
       },
     ],
-  ])('is in the condition: %s', (_what, count, had, now, expected) => {
-    expect(newNodesVerdict({ admit: [], waiting: waiting(count) }, had, now)).toEqual(expected);
+  ])('is in the condition: %s', (_what, count, now, expected) => {
+    expect(newNodesVerdict({ admit: [], waiting: waiting(count) }, now)).toEqual(expected);
   });
 });

@@ -105,19 +105,13 @@ function runsWhatOthersRun(pool: PoolTarget, target: NodeTarget | undefined): bo
 /** Nodes named in the condition's message. */
 const NAMED_NODES = 10;
 
-/**
- * The condition NewNodesWaiting.
- *
- * @param had whether the pool has the condition already: one that never had a new node gets none.
- * @param now ms since the epoch.
- */
+/** The condition NewNodesWaiting. @param now ms since the epoch. */
 export function newNodesVerdict(
   decision: StartupDecision,
-  had: boolean,
   now: number,
 ): Pick<Condition, 'status' | 'reason' | 'message'> | undefined {
   const { waiting } = decision;
-  if (waiting.length === 0) return had ? { status: 'False', reason: 'NoNewNodes', message: '' } : undefined;
+  if (waiting.length === 0) return undefined;
   const overdue = overdueNodes(decision, now).length;
   const count = `${plural(waiting.length, 'new node')} ${waiting.length === 1 ? 'takes' : 'take'} no pods yet`;
   const named = waiting.slice(0, NAMED_NODES).map(({ name, why }) => `${name}: ${why}`);

@@ -31,35 +31,27 @@ import type { PoolTarget } from './pool-target.ts';
 import type { DeadlineState } from './rollback-deadline.ts';
 
 describe('UpdatesHeld', () => {
-  it.each<[string, PoolDecision['startWaits'], boolean, string | undefined]>([
-    ['nothing, and never was', [], false, undefined],
-    ['nothing any more', [], true, 'False NothingHeld'],
-    ['one thing', [BAKING], false, 'True Baking wave 1 of 2 is 1 node'],
-    [
-      'two things',
-      [AWAITED, BAKING],
-      true,
-      'True AwaitingPools pool canary is not Updated; wave 1 of 2 is 1 node',
-    ],
-  ])('waits for %s', (_what, startWaits, had, expected) => {
-    const verdict = heldUpdatesVerdict({ startWaits }, had);
+  it.each<[string, PoolDecision['startWaits'], string | undefined]>([
+    ['nothing', [], undefined],
+    ['one thing', [BAKING], 'True Baking wave 1 of 2 is 1 node'],
+    ['two things', [AWAITED, BAKING], 'True AwaitingPools pool canary is not Updated; wave 1 of 2 is 1 node'],
+  ])('waits for %s', (_what, startWaits, expected) => {
+    const verdict = heldUpdatesVerdict({ startWaits });
     expect(verdict && text(verdict)).toBe(expected);
   });
 });
 
 describe('SettingsWarning', () => {
   const settings = (...warnings: readonly string[]) => ({ settings: someSettings({ warnings }) });
-  it.each<[string, readonly string[], boolean, string | undefined]>([
-    ['no warning, and there never was one', [], false, undefined],
-    ['no warning any more', [], true, 'False AsExpected'],
+  it.each<[string, readonly string[], string | undefined]>([
+    ['no warning', [], undefined],
     [
       'two warnings',
       ['a is unknown', 'b is ignored'],
-      false,
       'True AnnotationsToReplace a is unknown; b is ignored',
     ],
-  ])('with %s', (_what, warnings, had, expected) => {
-    const verdict = settingsVerdict(settings(...warnings), had);
+  ])('with %s', (_what, warnings, expected) => {
+    const verdict = settingsVerdict(settings(...warnings));
     expect(verdict && text(verdict)).toBe(expected);
   });
 });
@@ -71,35 +63,31 @@ describe('ChangeTried', () => {
     recorded: { id: 'a', config: 'rendered-worker-1' },
   });
 
-  it.each<[string, DeadlineState | undefined, boolean, string | undefined]>([
-    ['no deadline, and there never was one', undefined, false, undefined],
-    ['no deadline any more', { kind: 'none' }, true, 'False NothingTried'],
+  it.each<[string, DeadlineState | undefined, string | undefined]>([
+    ['no deadline that is known', undefined, undefined],
+    ['no deadline', { kind: 'none' }, undefined],
     [
       'one that waits',
       deadline('waits', { by: 'alice', reason: 'NTP' }),
-      false,
       'True AwaitingConfirmation Pool worker is rolled back to rendered-worker-1 at 2026-06-01T00:10:00Z unless the change of alice is confirmed (shale try confirm): NTP',
     ],
     [
       'one that has passed, of nobody',
       deadline('passed'),
-      false,
       'True AwaitingConfirmation Pool worker is rolled back to rendered-worker-1 at 2026-06-01T00:10:00Z unless the change is confirmed (shale try confirm)',
     ],
     [
       'one that is refused',
       { kind: 'refused', recorded: { id: 'a' }, why: 'it is far away' },
-      false,
       'False DeadlineRefused it is far away',
     ],
     [
       'one that can not be read',
       { kind: 'unreadable', recorded: undefined },
-      false,
       "False DeadlineRefused its annotation can't be read",
     ],
-  ])('is about %s', (_what, of, had, expected) => {
-    const verdict = triedVerdict({ pool: aPool('worker'), ...(of && { deadline: of }) }, had);
+  ])('is about %s', (_what, of, expected) => {
+    const verdict = triedVerdict({ pool: aPool('worker'), ...(of && { deadline: of }) });
     expect(verdict && text(verdict)).toBe(expected);
   });
 });

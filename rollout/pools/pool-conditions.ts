@@ -183,17 +183,10 @@ function waitingVerdict(
   return { status: 'True', reason: first.reason, message: [count, ...waits, ...remarks].join('; ') };
 }
 
-/**
- * The condition UpdatesHeld: what nodes wait for that could start, apart from maintenance windows.
- *
- * @param had whether the pool has the condition already: one that never waited gets none.
- */
-export function heldUpdatesVerdict(
-  { startWaits }: Pick<PoolDecision, 'startWaits'>,
-  had: boolean,
-): Verdict | undefined {
+/** The condition UpdatesHeld: what nodes wait for that could start, apart from maintenance windows. */
+export function heldUpdatesVerdict({ startWaits }: Pick<PoolDecision, 'startWaits'>): Verdict | undefined {
   const [first] = startWaits;
-  if (first === undefined) return had ? { status: 'False', reason: 'NothingHeld', message: '' } : undefined;
+  if (first === undefined) return undefined;
   return {
     status: 'True',
     reason: first.reason,
@@ -201,15 +194,11 @@ export function heldUpdatesVerdict(
   };
 }
 
-/**
- * The condition ChangeTried: when the pool is rolled back unless somebody confirms its change.
- *
- * @param had whether the pool has the condition already: one that never had a deadline gets none.
- */
-export function triedVerdict(
-  { pool, deadline = noDeadline }: Pick<PoolStatusInputs, 'pool' | 'deadline'>,
-  had: boolean,
-): Verdict | undefined {
+/** The condition ChangeTried: when the pool is rolled back unless somebody confirms its change. */
+export function triedVerdict({
+  pool,
+  deadline = noDeadline,
+}: Pick<PoolStatusInputs, 'pool' | 'deadline'>): Verdict | undefined {
   switch (deadline.kind) {
     case 'waits':
     case 'passed':
@@ -223,22 +212,16 @@ export function triedVerdict(
     case 'unreadable':
       return { status: 'False', reason: 'DeadlineRefused', message: "its annotation can't be read" };
     case 'none':
-      return had ? { status: 'False', reason: 'NothingTried', message: '' } : undefined;
+      return undefined;
   }
 }
 
-/**
- * The condition SettingsWarning: what an admin set without effect, or in a way that a later version won't read.
- *
- * @param had whether the pool has the condition already: one that never had any gets none.
- */
-export function settingsVerdict(
-  { settings: { warnings } }: Pick<PoolStatusInputs, 'settings'>,
-  had: boolean,
-): Verdict | undefined {
-  if (warnings.length > 0)
-    return { status: 'True', reason: 'AnnotationsToReplace', message: warnings.join('; ') };
-  return had ? { status: 'False', reason: 'AsExpected', message: '' } : undefined;
+/** The condition SettingsWarning: what an admin set without effect, or in a way that a later version won't read. */
+export function settingsVerdict({
+  settings: { warnings },
+}: Pick<PoolStatusInputs, 'settings'>): Verdict | undefined {
+  if (warnings.length === 0) return undefined;
+  return { status: 'True', reason: 'AnnotationsToReplace', message: warnings.join('; ') };
 }
 
 /** The reason of Degraded where nothing else is wrong: the pool's nodes go on, and others are in no pool. */

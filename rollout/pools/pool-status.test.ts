@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
+import type { Condition } from '../../api/object.ts';
 import { kstatus, kubectlWaits } from '../../test/fixtures/kstatus.ts';
 import {
   aPool,
@@ -83,6 +84,18 @@ it('names each wait of nodes that could start, and none where there is none', ()
   expect(heldUpdates?.[0]).toEqual({ reason: 'AwaitingPools', message: 'pool infra' });
   expect([heldUpdates?.[1]?.reason, heldUpdates?.[1]?.message.length]).toEqual(['AlertsUnknown', 32_768]);
   expect(statusOf([behind])).not.toHaveProperty('heldUpdates');
+});
+
+it.each([
+  ['UpdatesHeld', 'NothingHeld'],
+  ['ChangeTried', 'NothingTried'],
+  ['SettingsWarning', 'AsExpected'],
+  ['NewNodesWaiting', 'NoNewNodes'],
+])('has the condition %s once there was something to report', (type, reason) => {
+  const inPoolWith = (conditions: readonly Condition[]) =>
+    verdict(statusOf([], { pool: { ...pool, status: { conditions: [...conditions] } } }), type);
+  expect(inPoolWith([])).toBeUndefined();
+  expect(inPoolWith([condition(type, 'True')])).toBe(`False ${reason}`);
 });
 
 describe('the stream of OS images that a pool reports', () => {

@@ -192,10 +192,7 @@ function conditionsOf(
     ['NodeDegraded', nodeDegradedVerdict(inputs.decision.states)],
     ['Degraded', degradedVerdict(inputs)],
     ...buildVerdicts(inputs),
-    ...heldUpdatesVerdicts(inputs),
-    ...triedVerdicts(inputs),
-    ...settingsVerdicts(inputs),
-    ...newNodesVerdicts(inputs, now),
+    ...occasionalVerdicts(inputs, now),
   ];
   const current = verdicts.reduce<Condition[]>(
     (conditions, [type, verdict]) => [...setCondition(conditions, { type, ...verdict }, new Date(now))],
@@ -213,35 +210,23 @@ function conditionsOf(
   );
 }
 
-function heldUpdatesVerdicts({
-  pool,
-  decision,
-}: PoolStatusInputs): (readonly [PoolConditionType, Verdict])[] {
-  const verdict = heldUpdatesVerdict(decision, hasConditionOf(pool, 'UpdatesHeld'));
-  return verdict === undefined ? [] : [['UpdatesHeld', verdict]];
-}
-
-function triedVerdicts(inputs: PoolStatusInputs): readonly (readonly ['ChangeTried', Verdict])[] {
-  const verdict = triedVerdict(inputs, hasConditionOf(inputs.pool, 'ChangeTried'));
-  return verdict === undefined ? [] : [['ChangeTried', verdict]];
-}
-
-function settingsVerdicts(inputs: PoolStatusInputs): readonly (readonly ['SettingsWarning', Verdict])[] {
-  const verdict = settingsVerdict(inputs, hasConditionOf(inputs.pool, 'SettingsWarning'));
-  return verdict === undefined ? [] : [['SettingsWarning', verdict]];
-}
-
-function newNodesVerdicts(
-  { pool, decision }: PoolStatusInputs,
+/** Conditions that a pool gets once there is something to report. From then on it has them, and they say when not. */
+function occasionalVerdicts(
+  inputs: PoolStatusInputs,
   now: number,
 ): (readonly [PoolConditionType, Verdict])[] {
-  const type = 'NewNodesWaiting';
-  const verdict = newNodesVerdict(decision.startup, hasConditionOf(pool, type), now);
-  return verdict === undefined ? [] : [[type, verdict]];
-}
-
-function hasConditionOf({ status }: PoolStatusInputs['pool'], type: PoolConditionType): boolean {
-  return status?.conditions?.some((condition) => condition.type === type) ?? false;
+  const { pool, decision } = inputs;
+  const verdicts: readonly (readonly [PoolConditionType, Verdict | undefined, otherwise: string])[] = [
+    ['UpdatesHeld', heldUpdatesVerdict(decision), 'NothingHeld'],
+    ['ChangeTried', triedVerdict(inputs), 'NothingTried'],
+    ['SettingsWarning', settingsVerdict(inputs), 'AsExpected'],
+    ['NewNodesWaiting', newNodesVerdict(decision.startup, now), 'NoNewNodes'],
+  ];
+  const had = new Set<string>(pool.status?.conditions?.map(({ type }) => type));
+  return verdicts.flatMap(([type, verdict, reason]): (readonly [PoolConditionType, Verdict])[] => {
+    if (verdict !== undefined) return [[type, verdict]];
+    return had.has(type) ? [[type, { status: 'False', reason, message: '' }]] : [];
+  });
 }
 
 /** Its failure is about the target that it has now. */
