@@ -10,7 +10,7 @@ import { diffNodeConfigs } from '../machineconfig/diff.ts';
 import type { ConfigChange, ConfigField, NodeConfig } from '../machineconfig/node-config.ts';
 import { orderActions } from './action-order.ts';
 import { type MatchedPolicy, policyOfFile, policyOfSshKey, policyOfUnit } from './match-policy.ts';
-import { isAllDecided, judgeRegistriesConf, mirrorRuleChanges } from './registries-conf-change.ts';
+import { dangerOfRegistriesConf, isAllDecided, mirrorRuleChanges } from './registries-conf-change.ts';
 import { sshdCauses } from './sshd-reload.ts';
 import { type Withdrawal, withdrawnUnits } from './withdrawn-units.ts';
 
@@ -38,6 +38,9 @@ export interface Decision {
 
 const REGISTRIES_CONF = '/etc/containers/registries.conf';
 const reboot: readonly DisruptionAction[] = [{ type: 'Reboot' }];
+/** What comes before the actions that a changed unit requires. */
+const rereadUnits: Before = [[{ type: 'DaemonReload' }]];
+type Before = readonly (readonly DisruptionAction[])[];
 /** Directories that systemd reads units from; systemd has to reload its configuration after a change. */
 const UNIT_FILES = /^\/(etc|usr\/lib|run)\/systemd\/system\//;
 
@@ -86,12 +89,9 @@ function causeOf(change: ConfigChange, input: ActionInput): DisruptionCause {
   switch (change.kind) {
     case 'file': {
       const policy = policyOfFile(policies, change.path);
-      const isUnit = UNIT_FILES.test(change.path);
+      const first = UNIT_FILES.test(change.path) ? rereadUnits : [];
       const cause = { subject: change.path, kind: 'file', change: change.change } as const;
-      return {
-        ...cause,
-        ...(ownersMark(policy, change.path, isUnit, input) ?? apply(policy, input, isUnit)),
-      };
+      return { ...cause, ...(ownersMark(policy, change.path, first, input) ?? apply(policy, input, first)) };
     }
     case 'directory':
     case 'link':
@@ -104,7 +104,8 @@ function causeOf(change: ConfigChange, input: ActionInput): DisruptionCause {
     case 'unit': {
       const policy = policyOfUnit(policies, change.name);
       const cause = { subject: change.name, kind: 'unit', change: change.change } as const;
-      return { ...cause, ...(ownersMark(policy, change.name, true, input) ?? apply(policy, input, true)) };
+      const ruling = ownersMark(policy, change.name, rereadUnits, input) ?? apply(policy, input, rereadUnits);
+      return { ...cause, ...ruling };
     }
     case 'sshKey':
     case 'passwordHash':
@@ -112,7 +113,7 @@ function causeOf(change: ConfigChange, input: ActionInput): DisruptionCause {
         subject: change.user,
         kind: 'sshKey',
         change: change.change,
-        ...apply(policyOfSshKey(policies), input, false),
+        ...apply(policyOfSshKey(policies), input),
       };
     case 'field':
       return {
@@ -147,7 +148,7 @@ function rebootBecause(why: string): Ruling {
 function ownersMark(
   policy: MatchedPolicy | undefined,
   subject: string,
-  isUnit: boolean,
+  first: Before,
   { from, to }: ActionInput,
 ): Ruling | undefined {
   if (policy?.byAdmin === true) return undefined;
@@ -162,19 +163,16 @@ function ownersMark(
     named.length === 0
       ? `marked as needing no reboot by the owner of its MachineConfig (${annotations.noReboot})`
       : `marked as needing ${formatActions(named)} by the owner of its MachineConfig (${annotations.actions})`;
-  return { rule, actions: orderActions(isUnit ? [[{ type: 'DaemonReload' }], ...marks] : marks) };
+  return { rule, actions: orderActions([...first, ...marks]) };
 }
 
-function apply(policy: MatchedPolicy | undefined, input: ActionInput, isUnit: boolean): Ruling {
+function apply(policy: MatchedPolicy | undefined, input: ActionInput, first: Before = []): Ruling {
   if (policy === undefined) return rebootBecause('no policy covers it');
   const { rule } = policy;
   if (policy.actions.flat().some(({ type }) => type === 'Special')) return special(rule, input);
   const actions = policy.actions.map((each) => each.flatMap(toAction));
   const reads = actions.flat().some(({ type }) => type === 'Reload' || type === 'Restart');
-  return {
-    rule,
-    actions: orderActions(isUnit && reads ? [[{ type: 'DaemonReload' }], ...actions] : actions),
-  };
+  return { rule, actions: orderActions([...(reads ? first : []), ...actions]) };
 }
 
 function toAction(action: EffectiveAction): DisruptionAction[] {
@@ -217,11 +215,11 @@ function special(rule: string, { from, to, policies }: ActionInput): Ruling {
     return rebootBecause(`${rule}: the policies in force do not name the container runtime's unit`);
   }
   const reload: DisruptionAction = { type: 'Reload', service: policies.containerRuntimeUnit };
-  const verdict = judgeRegistriesConf(before, after, changes);
-  const why = verdict.safe ? 'only mirrors for digests are added' : verdict.why;
+  const danger = dangerOfRegistriesConf(before, after, changes);
+  const drain: DisruptionAction[] = danger === undefined ? [] : [{ type: 'Drain' }];
   return {
-    rule: [`${rule}: ${why}`, ...rules].join('; '),
-    actions: orderActions([[...(verdict.safe ? [] : [{ type: 'Drain' } as const]), reload], ...required]),
+    rule: [`${rule}: ${danger ?? 'only mirrors for digests are added'}`, ...rules].join('; '),
+    actions: orderActions([[...drain, reload], ...required]),
   };
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { SEARCH_REGISTRIES } from '../machineconfig/registries/registries-conf.ts';
-import { isAllDecided, judgeRegistriesConf, mirrorRuleChanges } from './registries-conf-change.ts';
+import { dangerOfRegistriesConf, isAllDecided, mirrorRuleChanges } from './registries-conf-change.ts';
 
 interface Entry {
   readonly location?: string;
@@ -35,10 +35,8 @@ function conf(entries: readonly Entry[], search: readonly string[] = []): string
   ].join('\n');
 }
 
-const why = (from: string | undefined, to: string | undefined): string => {
-  const verdict = judgeRegistriesConf(from, to);
-  return verdict.safe ? 'safe' : verdict.why;
-};
+const why = (from: string | undefined, to: string | undefined): string =>
+  dangerOfRegistriesConf(from, to) ?? 'safe';
 
 describe('a change of registries.conf', () => {
   const one = [{ mirrors: ['a.io'] }];
@@ -243,8 +241,8 @@ describe('rules that a policy decides', () => {
 
   test('a removed digest mirror of a decided rule is not judged', () => {
     const [from, to] = [digests(['a.io', 'b.io']), digests(['a.io'])];
-    expect(judgeRegistriesConf(from, to).safe).toBe(false);
-    expect(judgeRegistriesConf(from, to, decided(from, to)).safe).toBe(true);
+    expect(dangerOfRegistriesConf(from, to)).toBeDefined();
+    expect(dangerOfRegistriesConf(from, to, decided(from, to))).toBeUndefined();
     expect(isAllDecided(from, to, decided(from, to))).toBe(true);
     expect(isAllDecided(from, to, [])).toBe(false);
   });
@@ -262,7 +260,7 @@ describe('rules that a policy decides', () => {
     const names = `${origin('ImageDigestMirrorSet', 'a.io')}${origin('ImageTagMirrorSet', 'a.io')}`;
     const from = `${names}${conf([{ digestOnly: false, mirrors: ['a.io'] }])}`;
     const to = `${origin('ImageTagMirrorSet', 'a.io')}${conf([{ digestOnly: false, pull: { 'a.io': 'tag-only' } }])}`;
-    expect(judgeRegistriesConf(from, to).safe).toBe(false);
+    expect(dangerOfRegistriesConf(from, to)).toBeDefined();
     expect(isAllDecided(from, to, decided(from, to))).toBe(true);
   });
 
@@ -274,7 +272,7 @@ describe('rules that a policy decides', () => {
   test('the rule of another source decides nothing', () => {
     const [from, to] = [conf([{ mirrors: ['a.io'] }]), conf([{}])];
     const other = [{ kind: 'ImageDigestMirrorSet' as const, source: 'x.io', change: 'removed' as const }];
-    expect(judgeRegistriesConf(from, to, other).safe).toBe(false);
+    expect(dangerOfRegistriesConf(from, to, other)).toBeDefined();
   });
 
   test("an admin's file without a rule is not decided, though it searches what every file of Shale's does", () => {

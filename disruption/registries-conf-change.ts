@@ -18,11 +18,8 @@ import {
   readRegistriesConf,
 } from '../oci/registries-conf.ts';
 
-/** Whether registries.conf can change while pods keep running. */
-export type RegistriesConfVerdict = { readonly safe: true } | { readonly safe: false; readonly why: string };
-
-const safe: RegistriesConfVerdict = { safe: true };
-const unsafe = (why: string): RegistriesConfVerdict => ({ safe: false, why });
+/** Why pods may not keep running while registries.conf changes; undefined where they may. */
+type Danger = string | undefined;
 
 /**
  * Whether pods may keep running while registries.conf changes. MCO's rule for the one file whose content it compares
@@ -34,37 +31,35 @@ const unsafe = (why: string): RegistriesConfVerdict => ({ safe: false, why });
  * @param from the file's text before; undefined when there was none.
  * @param to the file's text after; undefined when there is none.
  * @param decided changes that a policy decides; only the others are judged.
+ * @returns why not; undefined where they may.
  */
-export function judgeRegistriesConf(
+export function dangerOfRegistriesConf(
   from: string | undefined,
   to: string | undefined,
   decided: readonly MirrorRuleChange[] = [],
-): RegistriesConfVerdict {
+): Danger {
   const [before, after] = undecided(from, to, decided);
-  if (!before.ok) return unsafe(`the former registries.conf can not be used: ${before.why}`);
-  if (!after.ok) return unsafe(`the new registries.conf can not be used: ${after.why}`);
+  if (!before.ok) return `the former registries.conf can not be used: ${before.why}`;
+  if (!after.ok) return `the new registries.conf can not be used: ${after.why}`;
   return judgeConf(before.conf, after.conf);
 }
 
-function judgeConf(before: RegistriesConf, after: RegistriesConf): RegistriesConfVerdict {
-  return (
-    [
-      () => judgeSearch(before.search, after.search),
-      () => judgeSettings(before.settings, after.settings),
-      ...[...before.registries.values()].map(
-        (registry) => () => judgeKept(registry, after.registries.get(registry.scope)),
-      ),
-      ...[...after.registries.values()].map(
-        (registry) => () => judgeNew(registry, before.registries.has(registry.scope)),
-      ),
-      ...examplesOf([before.registries, after.registries]).map(
-        (example) => () => judgeSources(example, before, after),
-      ),
-    ]
-      .values()
-      .map((judge) => judge())
-      .find((verdict) => !verdict.safe) ?? safe
-  );
+function judgeConf(before: RegistriesConf, after: RegistriesConf): Danger {
+  const added = [...after.registries.values()].filter(({ scope }) => !before.registries.has(scope));
+  return [
+    () => judgeSearch(before.search, after.search),
+    () => judgeSettings(before.settings, after.settings),
+    ...[...before.registries.values()].map(
+      (registry) => () => judgeKept(registry, after.registries.get(registry.scope)),
+    ),
+    ...added.map((registry) => () => judgeNew(registry)),
+    ...examplesOf([before.registries, after.registries]).map(
+      (example) => () => judgeSources(example, before, after),
+    ),
+  ]
+    .values()
+    .map((judge) => judge())
+    .find((danger) => danger !== undefined);
 }
 
 /** A changed rule for a source, by the kind of its object. */
@@ -148,10 +143,9 @@ function without(registries: Registries, decided: readonly MirrorRuleChange[]): 
   const left = [...registries].flatMap(([scope, registry]): [string, ConfRegistry][] => {
     const kinds = decided.filter(({ source }) => source === scope).map(({ kind }) => kind);
     if (kinds.length === 0) return [[scope, registry]];
-    const forTags = kinds.includes('ImageTagMirrorSet');
-    const forDigests = kinds.some((kind) => kind !== 'ImageTagMirrorSet');
+    const served = new Set(kinds.map((kind) => (kind === 'ImageTagMirrorSet' ? 'tag' : 'digest')));
     const mirrors = registry.mirrors.flatMap((mirror): ConfMirror[] => {
-      const pull = undecidedPull(mirror.pull, forTags, forDigests);
+      const pull = undecidedPull(mirror.pull, served);
       return pull === undefined ? [] : [{ ...mirror, pull }];
     });
     return mirrors.length === 0 && !registry.insecure ? [] : [[scope, { ...registry, mirrors }]];
@@ -160,45 +154,42 @@ function without(registries: Registries, decided: readonly MirrorRuleChange[]): 
 }
 
 /** @returns what a mirror serves that is not decided; undefined for nothing. */
-function undecidedPull(pull: PullFrom, forTags: boolean, forDigests: boolean): PullFrom | undefined {
-  const byTag = pull !== 'digest-only' && !forTags;
-  const byDigest = pull !== 'tag-only' && !forDigests;
+function undecidedPull(pull: PullFrom, decided: ReadonlySet<ReferenceKind>): PullFrom | undefined {
+  const byTag = pull !== 'digest-only' && !decided.has('tag');
+  const byDigest = pull !== 'tag-only' && !decided.has('digest');
   if (byTag && byDigest) return 'all';
   return byTag ? 'tag-only' : byDigest ? 'digest-only' : undefined;
 }
 
-function judgeSearch(before: readonly string[], after: readonly string[]): RegistriesConfVerdict {
+function judgeSearch(before: readonly string[], after: readonly string[]): Danger {
   const moved = before.find((registry, index) => after[index] !== registry);
-  return moved === undefined ? safe : unsafe(`search registry ${moved} is removed or changes position`);
+  return moved && `search registry ${moved} is removed or changes position`;
 }
 
 /** An alias can give a short name another image, and a credential helper can make a registry inaccessible. */
-function judgeSettings(
-  before: RegistriesConf['settings'],
-  after: RegistriesConf['settings'],
-): RegistriesConfVerdict {
+function judgeSettings(before: RegistriesConf['settings'], after: RegistriesConf['settings']): Danger {
   const changed = [...new Set([...Object.keys(before), ...Object.keys(after)])].find(
     (name) => !isDeepStrictEqual(before[name], after[name]),
   );
-  return changed === undefined ? safe : unsafe(`the setting ${changed} changes`);
+  return changed && `the setting ${changed} changes`;
 }
 
-function judgeKept(before: ConfRegistry, after: ConfRegistry | undefined): RegistriesConfVerdict {
+function judgeKept(before: ConfRegistry, after: ConfRegistry | undefined): Danger {
   const { scope } = before;
-  if (after === undefined) return unsafe(`registry ${scope} is removed`);
+  if (after === undefined) return `registry ${scope} is removed`;
   for (const field of ['prefix', 'location', 'blocked', 'insecure'] as const) {
-    if (before[field] !== after[field]) return unsafe(`${field} of registry ${scope} changes`);
+    if (before[field] !== after[field]) return `${field} of registry ${scope} changes`;
   }
   const mirrors = Map.groupBy(after.mirrors, (mirror) => mirror.location);
   for (const mirror of before.mirrors) {
     const kept = mirrors.get(mirror.location);
-    if (kept === undefined) return unsafe(`mirror ${mirror.location} of ${scope} is removed`);
+    if (kept === undefined) return `mirror ${mirror.location} of ${scope} is removed`;
   }
   const known = Map.groupBy(before.mirrors, (mirror) => mirror.location);
   for (const [location, kept] of mirrors) {
     const former = known.get(location);
     if (former?.every(isDigestOnly) === true && !kept.every(isDigestOnly))
-      return unsafe(`mirror ${location} of ${scope} is no longer limited to digests`);
+      return `mirror ${location} of ${scope} is no longer limited to digests`;
   }
   return judgeMirrors(
     scope,
@@ -206,17 +197,13 @@ function judgeKept(before: ConfRegistry, after: ConfRegistry | undefined): Regis
   );
 }
 
-function judgeNew(registry: ConfRegistry, known: boolean): RegistriesConfVerdict {
-  if (known) return safe;
-  if (registry.mirrors.length === 0) return unsafe(`new registry ${registry.scope} has no mirrors`);
-  return judgeMirrors(registry.scope, registry.mirrors);
+function judgeNew({ scope, mirrors }: ConfRegistry): Danger {
+  return mirrors.length === 0 ? `new registry ${scope} has no mirrors` : judgeMirrors(scope, mirrors);
 }
 
-function judgeMirrors(scope: string, added: readonly ConfMirror[]): RegistriesConfVerdict {
+function judgeMirrors(scope: string, added: readonly ConfMirror[]): Danger {
   const forTags = added.find((mirror) => !isDigestOnly(mirror));
-  return forTags === undefined
-    ? safe
-    : unsafe(`new mirror ${forTags.location} of ${scope} is not limited to digests`);
+  return forTags && `new mirror ${forTags.location} of ${scope} is not limited to digests`;
 }
 
 function isDigestOnly({ pull }: ConfMirror): boolean {
@@ -224,7 +211,7 @@ function isDigestOnly({ pull }: ConfMirror): boolean {
 }
 
 /** Images by digest may get another source; a tag names what the first source that has it says. */
-function judgeSources(example: string, before: RegistriesConf, after: RegistriesConf): RegistriesConfVerdict {
+function judgeSources(example: string, before: RegistriesConf, after: RegistriesConf): Danger {
   const subject = (kind: ReferenceKind) => `images of ${scopeOfExample(example)} by ${kind}`;
   const [was, is] = [before, after].map(({ registries }) => ({
     digest: openPlaces(registries, example, 'digest'),
@@ -232,14 +219,10 @@ function judgeSources(example: string, before: RegistriesConf, after: Registries
   }));
   for (const kind of ['digest', 'tag'] as const) {
     const lost = was?.[kind].find((source) => is?.[kind].includes(source) !== true);
-    if (lost !== undefined) {
-      return unsafe(`${subject(kind)} can no longer come from ${scopeOfExample(lost)}`);
-    }
+    if (lost !== undefined) return `${subject(kind)} can no longer come from ${scopeOfExample(lost)}`;
   }
   const moved = is?.tag.find((source, index) => was?.tag[index] !== source);
-  return moved === undefined
-    ? safe
-    : unsafe(`${subject('tag')} could come from ${scopeOfExample(moved)} before others`);
+  return moved && `${subject('tag')} could come from ${scopeOfExample(moved)} before others`;
 }
 
 /**

@@ -2,30 +2,29 @@ import type { EffectiveAction } from '../api/disruption-action.ts';
 import { type ClusterPolicies, MIRROR_CHANGES } from '../api/disruption-policy.ts';
 import { noun } from '../api/plural.ts';
 
-export interface PolicySummary {
-  /** Absent if the admin has no policies. */
-  readonly admin?: string | undefined;
-  readonly defaults: string;
-}
-
 /** Characters: with them `kubectl get` fits 120 columns; the defaults are shown with `-o wide`. */
 const LONGEST = { admin: 80, defaults: 300 };
 
-/** @returns the policies in force as one line for each source: `/etc/chrony.conf: Restart(chronyd.service); …`. */
-export function summarisePolicies(policies: ClusterPolicies): PolicySummary {
-  const entries = entriesOf(policies);
-  const line = (byAdmin: boolean, longest: number) =>
+/**
+ * @returns the policies in force as one line for each source: `/etc/chrony.conf: Restart(chronyd.service); …`; no line
+ *   of the admin's where they have none.
+ */
+export function summarisePolicies(policies: ClusterPolicies): {
+  readonly admin: string | undefined;
+  readonly defaults: string;
+} {
+  const { admin = [], defaults = [] } = Object.groupBy(entriesOf(policies), ({ of }) => of);
+  const line = (of: keyof typeof LONGEST, entries: typeof admin) =>
     shortened(
-      entries.filter((entry) => entry.byAdmin === byAdmin).map(({ text }) => text),
-      longest,
+      entries.map(({ text }) => text),
+      LONGEST[of],
     );
-  const admin = line(true, LONGEST.admin);
-  return { admin: admin === '' ? undefined : admin, defaults: line(false, LONGEST.defaults) };
+  return { admin: line('admin', admin) || undefined, defaults: line('defaults', defaults) };
 }
 
 function entriesOf({ files = [], units = [], sshkey, imageMirrors = [] }: ClusterPolicies) {
   const entry = (subject: string, actions: readonly EffectiveAction[], source?: 'Admin') => ({
-    byAdmin: source === 'Admin',
+    of: source === 'Admin' ? ('admin' as const) : ('defaults' as const),
     text: `${subject}: ${actions.map(inWords).join('+')}`,
   });
   return [
