@@ -15,6 +15,4 @@ export interface OsHost {
   readonly source: ImageSource;
   /** Where the node keeps its pull secret, as the commands see it. */
   readonly pullSecretFile: string;
-  /** As kargs.d names it (`x86_64`); this process's unless given. */
-  readonly architecture?: string;
 }

@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { imageKernelArguments, kargsArchitecture } from '../../daemon/os/ostree/kernel-arguments.ts';
+import { imageKernelArguments } from '../../daemon/os/ostree/kernel-arguments.ts';
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import type { MemoryImage } from '../../workshop/sandbox/node/memory-source.ts';
 import { writeTree } from './composefs-tree.ts';
@@ -201,7 +201,7 @@ export class ComposefsMachine {
   }
 
   kargsOf(verity: string): Promise<readonly string[]> {
-    return imageKernelArguments(this.imageTree(verity), kargsArchitecture(process.arch));
+    return imageKernelArguments(this.imageTree(verity));
   }
 
   /** Deletes what no entry is of. */

@@ -6,7 +6,7 @@ import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import { imageRef, layerRef } from '../../daemon/os/ostree/image-record.ts';
 import type { SourceLayer } from '../../daemon/os/ostree/image-source.ts';
 import { importImage } from '../../daemon/os/ostree/import-image.ts';
-import { imageKernelArguments, kargsArchitecture } from '../../daemon/os/ostree/kernel-arguments.ts';
+import { imageKernelArguments } from '../../daemon/os/ostree/kernel-arguments.ts';
 import { ostree } from '../../daemon/os/ostree/ostree.ts';
 import { listRefs } from '../../daemon/os/ostree/refs.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbox/node/directory-host.ts';
@@ -43,7 +43,6 @@ export async function pullImage(dir: string, name: string, signal: AbortSignal):
       sysroot,
       commandPath: (place) => place,
       source,
-      architecture: kargsArchitecture(process.arch),
     },
     image,
     { signal },
@@ -114,9 +113,6 @@ export async function bootedKernelArguments(dir: string): Promise<BootedArgument
   );
   return {
     present: booted?.kernelArguments ?? [],
-    ofImage:
-      booted === undefined
-        ? []
-        : await imageKernelArguments(booted.directory, kargsArchitecture(process.arch)),
+    ofImage: booted === undefined ? [] : await imageKernelArguments(booted.directory),
   };
 }

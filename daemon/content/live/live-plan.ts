@@ -17,11 +17,7 @@ import {
 } from '../../files/tree-entry.ts';
 import type { WriteStep } from '../../files/write-step.ts';
 import type { NodeDeployment } from '../../os/backend.ts';
-import {
-  imageKernelArguments,
-  kargsArchitecture,
-  nextKernelArguments,
-} from '../../os/ostree/kernel-arguments.ts';
+import { imageKernelArguments, nextKernelArguments } from '../../os/ostree/kernel-arguments.ts';
 import { isManaged, type ManagedPaths } from '../../records/managed-paths.ts';
 import { type LiveTrees, suffices } from './managed-etc.ts';
 
@@ -143,9 +139,8 @@ async function refuseOtherKernelArguments({ booted, staged }: LiveTrees): Promis
  * image's again, for the next reboot; until then what differs is reported as drift, as in standard mode.
  */
 async function differOnHostOnly({ booted, staged }: Pick<LiveTrees, 'booted' | 'staged'>): Promise<boolean> {
-  const architecture = kargsArchitecture(process.arch);
-  const bootedImage = await imageKernelArguments(booted.root, architecture);
-  const stagedImage = await imageKernelArguments(staged.root, architecture);
+  const bootedImage = await imageKernelArguments(booted.root);
+  const stagedImage = await imageKernelArguments(staged.root);
   if (!sameList(bootedImage, stagedImage)) return false;
   const extra = { remove: booted.addedKernelArguments ?? [], add: [] };
   const expected = nextKernelArguments({ booted: booted.kernelArguments, bootedImage, stagedImage, extra });

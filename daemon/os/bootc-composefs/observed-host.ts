@@ -1,15 +1,14 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { NodeDeployment } from '../backend.ts';
 import { bootcStatus } from '../bootc/status.ts';
-import type { OsHost } from '../os-host.ts';
 import { readImageRecord } from '../ostree/image-record.ts';
-import { imageKernelArguments, kargsArchitecture } from '../ostree/kernel-arguments.ts';
+import { imageKernelArguments } from '../ostree/kernel-arguments.ts';
 import { argumentsOfDeployment, bootedArguments } from './boot-arguments.ts';
 import { arrangeHost, type ComposefsDeployment, type ComposefsHost } from './composefs-host.ts';
 import { DeploymentTrees, type TreesHost } from './deployment-trees.ts';
 import { isHeldBack } from './hold-back.ts';
 
-export interface HostToObserve extends TreesHost, Pick<OsHost, 'architecture'> {
+export interface HostToObserve extends TreesHost {
   /** Where the records of images lie. */
   readonly stateDirectory: string;
 }
@@ -25,12 +24,10 @@ export interface Arranged extends ComposefsHost {
 export class ObservedHost {
   readonly #options: HostToObserve;
   readonly #trees: DeploymentTrees;
-  readonly #architecture: string;
 
   constructor(options: HostToObserve) {
     this.#options = options;
     this.#trees = new DeploymentTrees(options);
-    this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
   }
 
   /** @throws OsCommandError, ToolStatusError */
@@ -62,8 +59,8 @@ export class ObservedHost {
       root,
       kernelArguments: argumentsOfDeployment({
         booted: await bootedArguments(this.#options.root),
-        bootedImage: await imageKernelArguments(this.#options.root, this.#architecture),
-        image: await imageKernelArguments(root, this.#architecture),
+        bootedImage: await imageKernelArguments(this.#options.root),
+        image: await imageKernelArguments(root),
       }),
       image,
       canSoftReboot,

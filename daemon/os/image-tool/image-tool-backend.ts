@@ -22,7 +22,7 @@ import { OSTREE_BOOT_SCRIPT } from '../ostree/boot-script.ts';
 import { requireBootableRoot } from '../ostree/bootable-root.ts';
 import { readOrigin } from '../ostree/deployments.ts';
 import { describeDeployment, keepImageRecords } from '../ostree/image-record.ts';
-import { argumentsToStage, kargsArchitecture, noteExtraArguments } from '../ostree/kernel-arguments.ts';
+import { argumentsToStage, noteExtraArguments } from '../ostree/kernel-arguments.ts';
 import { type Ostree, ostree } from '../ostree/ostree.ts';
 import { demandsComposefs } from '../ostree/prepare-root.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
@@ -64,7 +64,6 @@ async function deployable(from: PlacedDeployment): Promise<Deployable> {
 export class ImageToolBackend implements OsBackend {
   readonly #options: ImageToolHost;
   readonly #ostree: Ostree;
-  readonly #architecture: string;
   readonly #tool: (signal: AbortSignal) => Promise<OsTool>;
   /** Shale's own directory: the physical root is read-only to all but ostree on most of these hosts. */
   readonly #state: string;
@@ -74,7 +73,6 @@ export class ImageToolBackend implements OsBackend {
     this.#ostree = ostree(options.run, '/');
     const { name, deployPackages } = options.tool;
     this.#tool = osTool(options.run, { name, installsPackages: deployPackages !== undefined });
-    this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
     this.#state = path.join(options.root, nodePaths.state);
   }
 
@@ -134,7 +132,7 @@ export class ImageToolBackend implements OsBackend {
     }
     const { from, deployments } = await bringImage(context, image, options, { heldBack: isHeldBack });
     const { booted, next, heldBack } = deployments;
-    const root = await imageRoot(from.directory, this.#architecture);
+    const root = await imageRoot(from.directory);
     const isBooted = from.commit === booted.commit;
     const kernelArguments = await this.#nextArguments(image, options, { ...root, booted, isBooted }).catch(
       async (error: unknown) => {
@@ -167,8 +165,7 @@ export class ImageToolBackend implements OsBackend {
     { extraKernelArguments: extra, signal }: StageOptions,
     { booted, isBooted, kernelArguments: stagedImage, rootConfigurations: configurations }: RootOfImage,
   ): Promise<readonly string[]> {
-    const architecture = this.#architecture;
-    const kernelArguments = await argumentsToStage(this.#state, { booted, architecture, stagedImage, extra });
+    const kernelArguments = await argumentsToStage(this.#state, { booted, stagedImage, extra });
     const host = { ostree: this.#ostree, root: this.#options.root, booted };
     await requireBootableRoot(host, { image, configurations, kernelArguments, isBooted }, signal);
     return kernelArguments;

@@ -9,10 +9,10 @@ export interface ImageRoot {
   readonly rootConfigurations: readonly RootConfiguration[];
 }
 
-/** @param directory of a deployment of the image. @param architecture as kargs.d names it. */
-export async function imageRoot(directory: string, architecture: string): Promise<ImageRoot> {
+/** @param directory of a deployment of the image. */
+export async function imageRoot(directory: string): Promise<ImageRoot> {
   return {
-    kernelArguments: [...(await imageKernelArguments(directory, architecture))],
+    kernelArguments: [...(await imageKernelArguments(directory))],
     rootConfigurations: await rootConfigurations(directory),
   };
 }

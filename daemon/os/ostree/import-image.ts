@@ -23,8 +23,6 @@ import { hasSelinuxPolicy } from './selinux-policy.ts';
 
 interface ImportContext extends Pick<OsHost, 'sysroot' | 'commandPath' | 'source'> {
   readonly ostree: Ostree;
-  /** As kargs.d names it (`x86_64`). */
-  readonly architecture: string;
 }
 
 interface ImportOptions {
@@ -80,7 +78,7 @@ export async function importImage(
       imported.add(layer.diffId);
     }
     const tree = await mergeLayers(context, layers, temporary, signal);
-    const kernelArguments = [...(await imageKernelArguments(tree, context.architecture))];
+    const kernelArguments = [...(await imageKernelArguments(tree))];
     const record = {
       ...{ labels: { ...labels }, layers: layers.map(({ diffId }) => diffId), kernelArguments },
       rootConfigurations: await rootConfigurations(tree),

@@ -119,7 +119,6 @@ describe('what Shale adds to a deployment', () => {
   ) =>
     argumentsToStage(state, {
       booted: { ...booted, directory: await rootWith({ '10.toml': 'kargs = ["img"]' }) },
-      architecture: 'x86_64',
       stagedImage: ['new'],
       extra: { remove: ['recorded'], add: ['add'] },
     });
@@ -129,7 +128,6 @@ describe('what Shale adds to a deployment', () => {
     const stage = async (bootedImage: string) =>
       argumentsToStage(state, {
         booted: { kernelArguments: ['rw'], directory: await rootWith({ '10.toml': bootedImage }) },
-        architecture: 'x86_64',
         stagedImage: ['x="un closed'],
         extra: { remove: [], add: [] },
       });

@@ -44,10 +44,13 @@ export function parseKargsFragment(file: string, text: string, architecture: str
 }
 
 /**
- * @param root a deployment's root.
+ * @param root a deployment's root. @param architecture of the host, as Rust and bootc name it.
  * @returns the kernel arguments of its image, fragments in the order of their names. @throws KernelArgumentsError
  */
-export async function imageKernelArguments(root: string, architecture: string): Promise<readonly string[]> {
+export async function imageKernelArguments(
+  root: string,
+  architecture = kargsArchitecture(process.arch),
+): Promise<readonly string[]> {
   const directory = path.join(root, DIRECTORY);
   const names = ((await readdir(directory).catch(ignoreMissing)) ?? [])
     .filter((name) => name.endsWith('.toml'))
@@ -137,8 +140,6 @@ interface ArgumentsOfDeployment {
 
 interface StagedArguments {
   readonly booted: ArgumentsOfDeployment & { readonly directory: string };
-  /** Of the host, as bootc names it. */
-  readonly architecture: string;
   /** The arguments of the image that is staged. */
   readonly stagedImage: readonly string[];
   readonly extra: StageOptions['extraKernelArguments'];
@@ -150,10 +151,10 @@ interface StagedArguments {
  */
 export async function argumentsToStage(
   stateDirectory: string,
-  { booted, architecture, stagedImage, extra }: StagedArguments,
+  { booted, stagedImage, extra }: StagedArguments,
 ): Promise<readonly string[]> {
   const { add, remove } = extra;
-  const bootedImage = await imageKernelArguments(booted.directory, architecture);
+  const bootedImage = await imageKernelArguments(booted.directory);
   if (!sameList(bootedImage, stagedImage)) refuseBrokenEntry(stagedImage);
   return nextKernelArguments({
     booted: booted.kernelArguments,

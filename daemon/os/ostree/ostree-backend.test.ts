@@ -51,7 +51,6 @@ async function hostUnderTest(booted?: DigestedPullspec, kernelArguments?: readon
     bootedDirectory: async () => host.directoryOf(host.booted.id),
     source,
     run: host.run,
-    architecture: 'x86_64',
   });
   const stage = (image: DigestedPullspec, more: Partial<StageOptions> = {}) =>
     backend.stage(image, { extraKernelArguments: none, signal, ...more });

@@ -33,13 +33,13 @@ import {
 } from './image-record.ts';
 import type { ImageSource } from './image-source.ts';
 import { importImage } from './import-image.ts';
-import { argumentsToStage, kargsArchitecture, noteExtraArguments } from './kernel-arguments.ts';
+import { argumentsToStage, noteExtraArguments } from './kernel-arguments.ts';
 import { type Ostree, ostree, ostreeRollbackScript } from './ostree.ts';
 import { listRefs } from './refs.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
 
 interface OstreeBackendOptions
-  extends Pick<OsHost, 'root' | 'sysroot' | 'source' | 'architecture'>,
+  extends Pick<OsHost, 'root' | 'sysroot' | 'source'>,
     Partial<Pick<OsHost, 'run' | 'commandPath'>> {
   /** @returns the booted deployment's directory, as the daemon sees it. */
   readonly bootedDirectory: () => Promise<string>;
@@ -66,7 +66,6 @@ export class OstreeBackend implements OsBackend {
   readonly #ostree: Ostree;
   readonly #source: ImageSource;
   readonly #commandPath: (place: string) => string;
-  readonly #architecture: string;
   readonly #tool: (signal: AbortSignal) => Promise<OsTool>;
 
   constructor(options: OstreeBackendOptions) {
@@ -76,7 +75,6 @@ export class OstreeBackend implements OsBackend {
     const run = options.run ?? osCommandRunner();
     this.#tool = osTool(run, { name: 'ostree', installsPackages: false });
     this.#ostree = ostree(run, options.commandSysroot ?? this.#commandPath(options.sysroot));
-    this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
   }
 
   tool(signal: AbortSignal): Promise<OsTool> {
@@ -125,7 +123,6 @@ export class OstreeBackend implements OsBackend {
       sysroot: this.#options.sysroot,
       commandPath: this.#commandPath,
       source: this.#source,
-      architecture: this.#architecture,
     };
     const { booted, staged } = await this.#deployments();
     const isBooted = booted.image === image;
@@ -136,7 +133,6 @@ export class OstreeBackend implements OsBackend {
     });
     const kernelArguments = await argumentsToStage(stateDirectory(this.#options.sysroot), {
       booted,
-      architecture: this.#architecture,
       stagedImage: record.kernelArguments,
       extra: options.extraKernelArguments,
     });

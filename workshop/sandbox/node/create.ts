@@ -6,7 +6,6 @@ import { formatOrigin, listDeployments } from '../../../daemon/os/ostree/deploym
 import { imageRef, stateDirectory } from '../../../daemon/os/ostree/image-record.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { importImage } from '../../../daemon/os/ostree/import-image.ts';
-import { kargsArchitecture } from '../../../daemon/os/ostree/kernel-arguments.ts';
 import { ostree } from '../../../daemon/os/ostree/ostree.ts';
 import type { InstalledNode } from '../node-kind.ts';
 import { directoryNodeLayout } from './directory-host.ts';
@@ -53,8 +52,7 @@ export async function createNode(options: CreateNodeOptions): Promise<void> {
   ];
   for (const command of initial) await run(command, { timeoutMs: INIT_TIMEOUT_MS, signal });
 
-  const architecture = kargsArchitecture(process.arch);
-  const context = { ostree: commands, sysroot, commandPath: (place: string) => place, source, architecture };
+  const context = { ostree: commands, sysroot, commandPath: (place: string) => place, source };
   const { kernelArguments } = await importImage(context, image, { signal });
   const originFile = path.join(stateDirectory(sysroot), 'origin');
   await writeFile(originFile, formatOrigin(imageRef(image), image));
