@@ -1,7 +1,7 @@
 import { by } from '../api/order.ts';
 import { type BaseContent, type BaseEntry, type Resolved, resolveInBase } from './base-tree.ts';
 import type { ImageObstacle } from './claim-conflicts.ts';
-import type { Owner } from './node-config.ts';
+import type { Owned, Owner } from './node-config.ts';
 import { type ConfigOutline, type PathClaim, pathClaims } from './path-claims.ts';
 import { type PathPlace, placeInImage } from './place-in-image.ts';
 
@@ -165,26 +165,14 @@ function parentsOf(path: string): readonly string[] {
   return steps.map((_, index) => `/${steps.slice(0, index + 1).join('/')}`);
 }
 
-interface Owned {
-  readonly user: Owner;
-  readonly group: Owner;
-}
-
-/** Numbers of an owner; a name that the base doesn't know is told beside them. */
-export interface OwnerOnBase {
-  readonly uid: number;
-  readonly gid: number;
-  readonly unknown?: string;
-}
-
 /**
  * @returns the numbers that a layer has for an owner: by the accounts of the base, and root's where it doesn't know the
- *   name.
+ *   name, which is told beside them.
  */
 export function ownerOnBase(
   { user, group }: Owned,
   base: Pick<BaseContent, 'users' | 'groups'>,
-): OwnerOnBase {
+): { readonly uid: number; readonly gid: number; readonly unknown?: string } {
   const uid = numberOf(user, base.users);
   const gid = numberOf(group, base.groups);
   const unknown =

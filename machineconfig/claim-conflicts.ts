@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import type { Subject } from './owners.ts';
 import type { PathClaim } from './path-claims.ts';
-import { realPlace } from './place-in-image.ts';
+import { placeInImage, realPlace } from './place-in-image.ts';
 import { quote } from './problem.ts';
 
 /** Why a rendered config can't come to a node. */
@@ -133,19 +133,17 @@ const MOUNTS = ['etc', 'usr', 'var', 'run', 'tmp', 'boot', 'dev', 'proc', 'sys',
 export function hardLinkObstacle(
   claims: ReadonlyMap<string, PathClaim>,
   link: PathClaim,
-  isInImage: boolean,
 ): Obstacle | undefined {
   const { path, place, target = '' } = link;
+  const isInImage = placeInImage(path).kind === 'image';
   const own = claims.get(realPlace(posix.normalize(target)));
   const involved = [...(own?.subjects() ?? []), ...link.subjects()];
   const node = (why: string, expected: string): Obstacle => ({
-    ...{
-      hinders: 'node',
-      subject: path,
-      why: `is a hard link to ${quote(target)}, ${why}`,
-      expected,
-      involved,
-    },
+    hinders: 'node',
+    subject: path,
+    why: `is a hard link to ${quote(target)}, ${why}`,
+    expected,
+    involved,
   });
   if (!posix.isAbsolute(target)) return node('which is no absolute path', 'the path of a file');
   const linked = linkedPlace(claims, target);
@@ -153,7 +151,10 @@ export function hardLinkObstacle(
     return node('in another file system of a node', `a target below /${mountOf(place)}, or a symbolic link`);
   }
   const image = (why: string): Obstacle => ({
-    ...{ hinders: 'image', subject: path, why: `is a hard link to ${quote(target)}, ${why}`, involved },
+    hinders: 'image',
+    subject: path,
+    why: `is a hard link to ${quote(target)}, ${why}`,
+    involved,
   });
   switch (linked.kind) {
     case 'file':

@@ -1,10 +1,22 @@
 import { posix } from 'node:path';
-import type { NodeConfig } from './node-config.ts';
-import { unitFiles } from './unit-files.ts';
+import type { NodeConfig, NodeUnit } from './node-config.ts';
 import { ETC_UNITS, UNIT_DIRECTORIES, type UnitFile, type UnitTree } from './units/unit-tree.ts';
 
 /** What of a config decides about its units: files and links may bring units, drop-ins and links of units too. */
 export type UnitConfig = Pick<NodeConfig, 'units' | 'files' | 'directories' | 'links'>;
+
+/**
+ * @returns the texts of a unit and of its drop-ins by path. MCO skips one without content (`writeUnit`,
+ *   `writeDropins`): an empty unit file would be a mask (systemd.unit(5)).
+ */
+export function unitFiles(unit: NodeUnit): ReadonlyMap<string, string> {
+  const unitPath = posix.join(ETC_UNITS, unit.name);
+  const own = unit.masked || unit.contents === undefined ? [] : [[unitPath, unit.contents] as const];
+  const dropins = [...unit.dropins].map(
+    ([name, contents]) => [posix.join(`${unitPath}.d`, name), contents] as const,
+  );
+  return new Map([...own, ...dropins].filter(([, text]) => text !== ''));
+}
 
 /** @returns the config's units that are masked, by the path of the link that does it. */
 export function maskLinks({ units }: UnitConfig): ReadonlyMap<string, string> {

@@ -9,6 +9,7 @@ import type {
   NodeFile,
   NodeLink,
   NodeUnit,
+  Owned,
   Owner,
 } from './node-config.ts';
 
@@ -97,11 +98,6 @@ function sameOwner(a: Owner, b: Owner): boolean {
   // `root` has the id 0 on every system.
   const canonical = (owner: Owner) => ('id' in owner ? owner.id : owner.name === 'root' ? 0 : owner.name);
   return canonical(a) === canonical(b);
-}
-
-interface Owned {
-  readonly user: Owner;
-  readonly group: Owner;
 }
 
 function sameOwners(a: Owned, b: Owned): boolean {

@@ -6,8 +6,6 @@ import { type ConfigOutline, claimsByPlace, type PathClaim, pathClaims } from '.
 import { placeInImage, realPlace } from './place-in-image.ts';
 import { quote } from './problem.ts';
 
-export type { Obstacle } from './claim-conflicts.ts';
-
 /** setuid and setgid (stat(2)); an image hands such a file to every node, so it has to be asked for on purpose. */
 const SET_ID_BITS = 0o6000;
 
@@ -24,14 +22,11 @@ export function imageObstacles(
   const claims = pathClaims(config);
   const byPlace = claimsByPlace(claims);
   return [
-    ...refusedFields(config, hasPackages),
+    ...publishedSecrets(config),
+    ...(hasPackages ? [] : missingPackages(config)),
     ...brokenBootEntry(config),
     ...claims.flatMap((claim) => pathObstacle(claim, config) ?? []),
-    ...claims.flatMap((claim) =>
-      claim.type === 'hardlink'
-        ? (hardLinkObstacle(byPlace, claim, placeInImage(claim.path).kind === 'image') ?? [])
-        : [],
-    ),
+    ...claims.flatMap((claim) => (claim.type === 'hardlink' ? (hardLinkObstacle(byPlace, claim) ?? []) : [])),
     ...claimConflicts(claims.filter((claim) => !isPointless(claim, claims))),
   ];
 }
@@ -44,27 +39,29 @@ export function nodeObstacles(config: ConfigOutline): readonly NodeObstacle[] {
   return imageObstacles(config).filter((obstacle) => obstacle.hinders === 'node');
 }
 
-/** What no layer can bring about: these need a container engine, an installation, or would publish a secret. */
-function refusedFields(config: ConfigOutline, hasPackages: boolean): Obstacle[] {
-  const obstacles: Obstacle[] = [];
-  if (config.passwordHashes.size > 0) {
-    const users = [...config.passwordHashes.keys()];
-    obstacles.push({
+function publishedSecrets({ passwordHashes }: ConfigOutline): Obstacle[] {
+  const users = [...passwordHashes.keys()];
+  if (users.length === 0) return [];
+  return [
+    {
       hinders: 'image',
       subject: `passwordHash of ${users.join(', ')}`,
       why: 'everyone who can pull the image could read it; use SSH keys, or keep the pool in standard mode',
       involved: users.map((subject) => ({ kind: 'sshKey', subject })),
-    });
-  }
-  if (config.kernelType !== 'default' && !hasPackages) {
-    obstacles.push(
-      ofField('kernelType', `${config.kernelType} requires a container engine to install packages`),
-    );
-  }
-  if (config.extensions.length > 0 && !hasPackages) {
-    obstacles.push(ofField('extensions', 'require a container engine to install packages'));
-  }
-  return obstacles;
+    },
+  ];
+}
+
+/** No layer can bring about what needs a container engine. */
+function missingPackages({ kernelType, extensions }: ConfigOutline): Obstacle[] {
+  return [
+    ...(kernelType === 'default'
+      ? []
+      : [ofField('kernelType', `${kernelType} requires a container engine to install packages`)]),
+    ...(extensions.length === 0
+      ? []
+      : [ofField('extensions', 'require a container engine to install packages')]),
+  ];
 }
 
 /** Each argument is judged where its MachineConfig is read; together they can be too many. */

@@ -36,14 +36,12 @@ export function bootEntryFault(line: string): Fault | undefined {
   return (
     faultyText(line) ??
     openQuote(line) ??
-    own.map((argument) => lineEndWithin(argument) ?? reservedArgument(argument)).find(isFault) ??
+    own
+      .map((argument) => lineEndWithin(argument) ?? reservedArgument(argument))
+      .find((fault) => fault !== undefined) ??
     unreadableForGrub(line) ??
     tooLong(own)
   );
-}
-
-function isFault(fault: Fault | undefined): fault is Fault {
-  return fault !== undefined;
 }
 
 function faultyText(line: string): Fault | undefined {

@@ -1,8 +1,7 @@
 import { posix } from 'node:path';
 import { nodePaths } from '../api/names.ts';
-import type { UnitConfig } from './configured-units.ts';
+import { type UnitConfig, unitFiles } from './configured-units.ts';
 import type { NodeConfig } from './node-config.ts';
-import { unitFiles } from './unit-files.ts';
 import { unitPreset } from './unit-preset.ts';
 
 const PRESET = '/etc/systemd/system-preset/20-shale.preset';

@@ -35,28 +35,25 @@ export type KernelType = 'default' | 'realtime' | '64k-pages';
 /** A user or group: by number, or by name to be looked up on the node. */
 export type Owner = { readonly id: number } | { readonly name: string };
 
-export interface NodeFile {
+export interface Owned {
+  readonly user: Owner;
+  readonly group: Owner;
+}
+
+export interface NodeDirectory extends Owned {
   readonly path: string;
+  /** Permission bits with setuid, setgid and sticky; Ignition's default is 0644 for files. */
+  readonly mode: number;
+}
+
+export interface NodeFile extends NodeDirectory {
   readonly contents: Uint8Array;
-  /** Permission bits with setuid, setgid and sticky; Ignition's default is 0644. */
-  readonly mode: number;
-  readonly user: Owner;
-  readonly group: Owner;
 }
 
-export interface NodeDirectory {
-  readonly path: string;
-  readonly mode: number;
-  readonly user: Owner;
-  readonly group: Owner;
-}
-
-export interface NodeLink {
+export interface NodeLink extends Owned {
   readonly path: string;
   readonly target: string;
   readonly hard: boolean;
-  readonly user: Owner;
-  readonly group: Owner;
 }
 
 export interface NodeUnit {

@@ -11,11 +11,11 @@ import type {
 import { ContentsReader, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
 import { splitKernelArguments } from './kernel-arguments.ts';
-import type { NodeConfig, NodeDirectory, NodeFile, NodeLink, NodeUnit, Owner } from './node-config.ts';
+import type { NodeConfig, NodeDirectory, NodeFile, NodeLink, NodeUnit, Owned, Owner } from './node-config.ts';
 import { kernelTypeOf } from './os-packages.ts';
 import { readMarks } from './owner-marks.ts';
 import type { ConfigOutline } from './path-claims.ts';
-import type { Problem } from './problem.ts';
+import type { Problem, Validated } from './problem.ts';
 import { recordedLimits } from './rendered-annotations.ts';
 
 const NO_IGNITION: { readonly ok: true; readonly config: Partial<IgnitionConfig> } = { ok: true, config: {} };
@@ -25,10 +25,6 @@ export const APPEND_REFUSED = {
   reason: 'is not supported: appending twice is not appending once',
   expected: 'the whole contents',
 } as const;
-
-export type ParsedNodeConfig =
-  | { readonly ok: true; readonly config: NodeConfig }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /** Ignition's defaults, which MCO's daemon shares. */
 const DEFAULT_FILE_MODE = 0o644;
@@ -44,7 +40,7 @@ const DEFAULT_DIRECTORY_MODE = 0o755;
 export function parseNodeConfig(
   rendered: MachineConfig,
   limits: Limits = recordedLimits(rendered),
-): ParsedNodeConfig {
+): Validated<{ config: NodeConfig }> {
   const { spec, metadata } = rendered;
   const ignition = spec.config === undefined ? NO_IGNITION : parseIgnition(spec.config, limits);
   if (!ignition.ok) {
@@ -142,7 +138,7 @@ function toLink(link: IgnitionLink): NodeLink {
   return { path: link.path, target: link.target ?? '', hard: link.hard ?? false, ...ownersOf(link) };
 }
 
-function ownersOf(entry: PathEntry): { readonly user: Owner; readonly group: Owner } {
+function ownersOf(entry: PathEntry): Owned {
   return { user: toOwner(entry.user), group: toOwner(entry.group) };
 }
 

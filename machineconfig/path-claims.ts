@@ -1,11 +1,10 @@
 import { posix } from 'node:path';
 import { nodePaths } from '../api/names.ts';
-import type { UnitConfig } from './configured-units.ts';
+import { type UnitConfig, unitFiles } from './configured-units.ts';
 import { layeredFiles } from './layered-files.ts';
 import type { NodeConfig, NodeFile, NodeUnit } from './node-config.ts';
 import type { Subject } from './owners.ts';
 import { realPlace } from './place-in-image.ts';
-import { unitFiles } from './unit-files.ts';
 import { unitLinks } from './unit-links.ts';
 import { unknownTree } from './units/unit-tree.ts';
 

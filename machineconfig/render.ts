@@ -23,8 +23,6 @@ import { recordLimits } from './rendered-annotations.ts';
 import { renderedName } from './rendered-name.ts';
 import { blameEntries, blameOwners } from './sources.ts';
 
-export type { ConfigProblems } from './problem.ts';
-
 export type Rendering =
   | {
       readonly ok: true;

@@ -3,7 +3,7 @@ import type { AppendOptions } from '../../image/append.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { type Layer, writeLayer } from '../../image/layer/write-layer.ts';
 import type { BaseContent } from '../../machineconfig/base-tree.ts';
-import type { Obstacle } from '../../machineconfig/image-obstacles.ts';
+import type { Obstacle } from '../../machineconfig/claim-conflicts.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { type ImageIdentity, labelsOf } from './build-facts.ts';
 import { layerContent } from './layer-content.ts';

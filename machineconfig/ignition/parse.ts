@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Problem, quote } from '../problem.ts';
+import { type Problem, quote, type Validated } from '../problem.ts';
 import type { IgnitionConfig } from './config.ts';
 import { ignition3 } from './config.ts';
 import { type CheckedContents, ContentsReader, DEFAULT_LIMITS, type Limits } from './contents.ts';
@@ -7,10 +7,6 @@ import { readBySchema } from './read.ts';
 import { Report } from './report.ts';
 import { type Spec2Minor, translateSpec2 } from './spec-2.ts';
 import { validateConfig } from './validate.ts';
-
-export type ParsedIgnition =
-  | { readonly ok: true; readonly config: IgnitionConfig; readonly warnings: readonly Problem[] }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /** The version that every parsed config has. */
 export const IGNITION_VERSION = '3.5.0';
@@ -30,7 +26,7 @@ export function parseIgnition(
   raw: unknown,
   limits: Limits = DEFAULT_LIMITS,
   checked?: CheckedContents,
-): ParsedIgnition {
+): Validated<{ config: IgnitionConfig; warnings: readonly Problem[] }> {
   const version = versionOf(raw);
   if ('problem' in version) {
     return { ok: false, problems: [version.problem] };

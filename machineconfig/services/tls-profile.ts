@@ -1,5 +1,5 @@
 import type { TlsSecurityProfile } from '../../api/kubelet-config.ts';
-import { type Problem, quote } from '../problem.ts';
+import { quote, type Validated } from '../problem.ts';
 
 /**
  * Cipher suites of TLS that a kubelet supports (crypto/tls): their names in OpenSSL, and those of IANA, which kubelets
@@ -33,17 +33,12 @@ const OF_TLS_1_3 = 3;
 const OF_INTERMEDIATE = 9;
 
 /** The two fields of a KubeletConfiguration. */
-interface TlsFields {
-  readonly tlsMinVersion: string;
-  readonly tlsCipherSuites: readonly string[];
-}
-
-type TlsProfileFields =
-  | { readonly ok: true; readonly fields: TlsFields }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
+type TlsFields = Validated<{
+  fields: { readonly tlsMinVersion: string; readonly tlsCipherSuites: readonly string[] };
+}>;
 
 /** @returns a profile as settings of the kubelet's server, or what is wrong with a custom one. */
-export function tlsFields({ type = 'Intermediate', custom }: TlsSecurityProfile): TlsProfileFields {
+export function tlsFields({ type = 'Intermediate', custom }: TlsSecurityProfile): TlsFields {
   const suites = Object.values(SUITES);
   const of = (tlsMinVersion: string, tlsCipherSuites: readonly string[]) =>
     ({ ok: true, fields: { tlsMinVersion, tlsCipherSuites } }) as const;
@@ -59,7 +54,7 @@ export function tlsFields({ type = 'Intermediate', custom }: TlsSecurityProfile)
   }
 }
 
-function customFields(custom: TlsSecurityProfile['custom'] & (object | undefined)): TlsProfileFields {
+function customFields(custom: TlsSecurityProfile['custom'] & (object | undefined)): TlsFields {
   const { ciphers = [], minTLSVersion, groups } = custom ?? {};
   const path = 'spec.tlsSecurityProfile.custom';
   const problems = ciphers

@@ -1,8 +1,6 @@
 /** What systemd tells of a unit by its name alone (systemd.unit(5), "Description"). */
-export type UnitNameKind = 'plain' | 'instance' | 'template';
-
 export interface UnitName {
-  readonly kind: UnitNameKind;
+  readonly kind: 'plain' | 'instance' | 'template';
   /** Before the `@`, or all but the suffix where there is none. */
   readonly prefix: string;
   /** Between `@` and suffix; empty for a template. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { unitFiles } from '../../../machineconfig/configured-units.ts';
 import { layeredFiles } from '../../../machineconfig/layered-files.ts';
 import type { NodeConfig, Owner } from '../../../machineconfig/node-config.ts';
 import { placeInImage } from '../../../machineconfig/place-in-image.ts';
-import { unitFiles } from '../../../machineconfig/unit-files.ts';
 import { type UnitLinks, unitLinks, unitLinksOfImage } from '../../../machineconfig/unit-links.ts';
 import type { Attributes } from '../../files/host-directory.ts';
 import { HostTree, type TreeRoots } from '../../files/host-tree.ts';
