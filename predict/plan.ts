@@ -92,7 +92,6 @@ export interface PlanInput {
   readonly lookups: PoolLookups;
   /** What the base images consist of; empty where nothing was read. */
   readonly trees: PoolTrees;
-  readonly allowsSoftReboot: (pool: MachineConfigPool) => boolean;
   /** The cluster that `before` was read from; undefined for files. */
   readonly cluster: ClusterState | undefined;
 }
@@ -155,7 +154,7 @@ function predictPool(input: PlanInput, change: PoolRenderings): PoolPrediction {
   const plan: PoolAsk = {
     ...{ pool: name, from, to },
     ...decision,
-    ...softRebootPart(decision, pool !== undefined && input.allowsSoftReboot(pool)),
+    ...softRebootPart(decision, pool),
     changes: diffConfigs(change.before, change.after),
     ...plannedPinnedImages(name, before, after),
     baseChange: changedBase(was, will, architectures),

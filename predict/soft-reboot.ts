@@ -1,3 +1,5 @@
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import { settingOf } from '../api/pool-settings/read-settings.ts';
 import type { Decision } from '../disruption/actions.ts';
 import { needsKernelStart } from '../disruption/kernel-start.ts';
 
@@ -10,8 +12,12 @@ export interface SoftRebootPart {
   readonly softReboot?: true | undefined;
 }
 
-/** @param isAllowed by the pool. */
-export function softRebootPart({ actions, causes }: Decision, isAllowed: boolean): SoftRebootPart {
+/** @param pool undefined where the change creates none. */
+export function softRebootPart(
+  { actions, causes }: Decision,
+  pool: MachineConfigPool | undefined,
+): SoftRebootPart {
+  const isAllowed = pool !== undefined && settingOf(pool, 'softReboot') === true;
   const reboots = actions.some(({ type }) => type === 'Reboot');
   return { softReboot: (isAllowed && reboots && !causes.some(needsKernelStart)) || undefined };
 }

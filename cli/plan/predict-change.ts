@@ -47,10 +47,7 @@ export async function predictChange(
   { settings: { nodeUser, ...settings }, registries, newBases, signal }: Asking,
 ): Promise<readonly PoolPrediction[]> {
   const { lookups, trees } = await askRegistries({ before, after, live }, registries, signal);
-  const alone = predictPools({
-    ...{ before, after, settings, nodeUser, lookups, trees, cluster: live },
-    allowsSoftReboot: (pool) => poolSettings(pool, defaultRolloutOptions).softReboot,
-  });
+  const alone = predictPools({ before, after, settings, nodeUser, lookups, trees, cluster: live });
   const predicted =
     newBases === undefined ? alone : await readChangedBases(alone, { after, live }, newBases, signal);
   const named = predicted.map((prediction) => withRemarks(prediction, heldFor(prediction, after)));
