@@ -12,7 +12,7 @@ import type { SeenNode } from '../rollout/gates/seen-node.ts';
 import { rebootsByOthers } from '../rollout/next-boot/reboots-by-others.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { formatDomainWait } from '../rollout/pools/failure-domains.ts';
-import { nodeRemark } from '../rollout/pools/node-remark.ts';
+import { nodeMessage } from '../rollout/pools/node-message.ts';
 import { failuresOn, type NodeState, stateNameOf } from '../rollout/pools/node-state.ts';
 import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
 import { isRollingBack, isStaging } from '../rollout/pools/progress.ts';
@@ -227,7 +227,7 @@ function remarkOn({ machineConfigNode: { status }, pool, state, now }: NodeReadi
     unhealthyAfter: settings?.unhealthyAfter ?? defaultRolloutOptions.unhealthyAfterSeconds * 1000,
     now,
   };
-  const remark = nodeRemark(state, nodeStep(state, context));
+  const remark = nodeMessage(state, nodeStep(state, context));
   if (remark !== undefined || settings === undefined || status?.plan?.nextBoot === true) return remark;
   return rebootsByOthers.hold({ settings }, state)?.message;
 }

@@ -58,7 +58,7 @@ export interface PoolToRecord {
   readonly deadline: DeadlineState;
   readonly record: PoolRecord;
   /** Whether a node is about to get its first target. */
-  readonly hasNewcomers: boolean;
+  readonly hasUnassignedNodes: boolean;
 }
 
 /** ms; a registry that did not answer is asked again. */
@@ -95,10 +95,10 @@ export class PoolRecorder {
    * @throws ApiError; then no node gets the target.
    */
   async keep(observed: PoolToRecord, signal: AbortSignal): Promise<number | undefined> {
-    const { pool, target, record, hasNewcomers } = observed;
+    const { pool, target, record, hasUnassignedNodes } = observed;
     const targets: NewRevision[] = [
       ...(record.length === 0 ? this.#first(pool) : []),
-      ...assignable(target, hasNewcomers),
+      ...assignable(target, hasUnassignedNodes),
     ].map((each) => ({ target: each }));
     const revisions = this.#new(pool, targets);
     await this.#create(revisions, signal);
@@ -215,12 +215,12 @@ export class PoolRecorder {
   }
 
   async #expire(observed: PoolToRecord, signal: AbortSignal): Promise<void> {
-    const { pool, target, ownTarget, record, hasNewcomers } = observed;
+    const { pool, target, ownTarget, record, hasUnassignedNodes } = observed;
     const { client, caches } = this.#parts;
     const used = () => ({
       targets: [
-        ...assignable(target, hasNewcomers),
-        ...assignable(ownTarget, hasNewcomers),
+        ...assignable(target, hasUnassignedNodes),
+        ...assignable(ownTarget, hasUnassignedNodes),
         ...caches.machineConfigNodes
           .list()
           .filter(({ spec }) => spec.pool.name === pool.metadata.name)
@@ -271,7 +271,7 @@ function rollbackTargets({ rollbackRequest, deadline }: PoolToRecord): readonly 
 }
 
 /** The targets that nodes of the pool may get next. */
-function assignable(target: PoolTarget, hasNewcomers: boolean): readonly NodeTarget[] {
+function assignable(target: PoolTarget, hasUnassignedNodes: boolean): readonly NodeTarget[] {
   switch (target.kind) {
     case 'none':
       return [];
@@ -280,7 +280,7 @@ function assignable(target: PoolTarget, hasNewcomers: boolean): readonly NodeTar
     case 'held':
       return [target.target];
     case 'awaiting-image':
-      return hasNewcomers ? [target.newcomer] : [];
+      return hasUnassignedNodes ? [target.initialTarget] : [];
   }
 }
 

@@ -86,11 +86,11 @@ export class PoolController {
     const decision = decidePool(observation, options, now());
     for (const { name: node, architecture } of decision.newlySettled)
       observation.members.settle(node, architecture, observation.moment);
-    const hasNewcomers = decision.create.length > 0;
+    const hasUnassignedNodes = decision.create.length > 0;
     const step = (doing: string, work: () => Promise<void>) =>
       attempt(this.#parts, { object: pool, doing }, findings, signal, work);
     const unrecorded = await step('recording its targets', async () => {
-      findings.waits.push(await recorder.keep({ ...observation, hasNewcomers }, signal));
+      findings.waits.push(await recorder.keep({ ...observation, hasUnassignedNodes }, signal));
     });
     const recorded = unrecorded === undefined ? decision : withoutNewTargets(observation, decision);
     await step('keeping its rollback', () => this.#keepRollback(observation, recorded, signal));

@@ -220,7 +220,7 @@ describe('who may make the target the next boot', () => {
       config: 'rendered-worker-3',
       state: 'Building',
       why: 'it is built',
-      newcomer: target,
+      initialTarget: target,
     };
     for (const seen of [{ pool }, { target: building }])
       expect(permitted(decide(observe(nodes, {}, seen)))).toBe('');

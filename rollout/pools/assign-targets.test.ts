@@ -17,7 +17,7 @@ import type { PoolTarget } from './pool-target.ts';
 
 const chooseAssignments = (seen: PoolObservation, limit: number) =>
   assigned.chooseAssignments(seen, limit, 0);
-const newcomers = (seen: PoolObservation) => assigned.newcomers(seen, 0);
+const missingMachineConfigNodes = (seen: PoolObservation) => assigned.missingMachineConfigNodes(seen, 0);
 const OLD = 'rendered-worker-1';
 const NEW = 'rendered-worker-2';
 const STANDARD: PoolTarget = { kind: 'standard', target: { config: NEW } };
@@ -175,8 +175,8 @@ describe('a node that can not apply the target while it runs', () => {
 
   it('is held back from its first config, too', () => {
     const bare = { ...node('new'), machineConfigNode: undefined };
-    expect(newcomers(observation([bare], irreconcilable))[0]?.spec.irreconcilable).toBe(WHY);
-    expect(newcomers(observation([bare]))[0]?.spec).not.toHaveProperty('irreconcilable');
+    expect(missingMachineConfigNodes(observation([bare], irreconcilable))[0]?.spec.irreconcilable).toBe(WHY);
+    expect(missingMachineConfigNodes(observation([bare]))[0]?.spec).not.toHaveProperty('irreconcilable');
   });
 
   it.each([undefined, { ...plan(NEW) }])('waits for its admin, whatever it has reported: %j', (status) => {
@@ -282,11 +282,14 @@ describe('a state', () => {
 
 describe('new MachineConfigNodes', () => {
   const bare = { ...node('new'), machineConfigNode: undefined };
-  const specOf = (more: Partial<PoolObservation>) => newcomers(observation([node('a'), bare], more))[0]?.spec;
+  const specOf = (more: Partial<PoolObservation>) =>
+    missingMachineConfigNodes(observation([node('a'), bare], more))[0]?.spec;
   const shared = { node: { name: 'new' }, pool: { name: 'worker' }, configVersion: { desired: NEW } };
 
   it('are for nodes that have none, with the target of the pool', () => {
-    expect(newcomers(observation([node('a'), bare])).map((each) => each.node.metadata.name)).toEqual(['new']);
+    expect(
+      missingMachineConfigNodes(observation([node('a'), bare])).map((each) => each.node.metadata.name),
+    ).toEqual(['new']);
     expect(specOf({ policyDigest: undefined })).toEqual(shared);
     expect(specOf({})).toEqual({ ...shared, policyDigest: 'sha256:p' });
     expect(specOf({ target: LAYERED, policyDigest: undefined })).toEqual({
@@ -305,6 +308,6 @@ describe('new MachineConfigNodes', () => {
   });
 
   it('are none while the pool has no target', () => {
-    expect(newcomers(observation([bare], { target: { kind: 'none', why: '' } }))).toEqual([]);
+    expect(missingMachineConfigNodes(observation([bare], { target: { kind: 'none', why: '' } }))).toEqual([]);
   });
 });

@@ -188,7 +188,10 @@ export function keptFromJoining(observation: PoolObservation, now: number): read
  * @param now ms since the epoch.
  * @returns the MachineConfigNodes to create for nodes that have none.
  */
-export function newcomers(observation: PoolObservation, now: number): readonly NewMachineConfigNode[] {
+export function missingMachineConfigNodes(
+  observation: PoolObservation,
+  now: number,
+): readonly NewMachineConfigNode[] {
   const { target, nodes } = observation;
   const initial = nodeTarget(target, undefined);
   if (initial === undefined) return [];

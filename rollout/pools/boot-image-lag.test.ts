@@ -13,7 +13,7 @@ const layered = (of: string): PoolTarget => ({
   build: 'worker-1',
   sameContent: new Set(),
 });
-const awaiting = (newcomer: PoolTarget & { kind: 'awaiting-image' }): PoolTarget => newcomer;
+const awaiting = (initialTarget: PoolTarget & { kind: 'awaiting-image' }): PoolTarget => initialTarget;
 const building = { kind: 'awaiting-image', config, state: 'Building', why: '' } as const;
 
 test.each<[string, string | undefined, PoolTarget, number | undefined]>([
@@ -25,16 +25,16 @@ test.each<[string, string | undefined, PoolTarget, number | undefined]>([
   [
     'boot the last image while another is built',
     image('c'),
-    awaiting({ ...building, newcomer: target('c') }),
+    awaiting({ ...building, initialTarget: target('c') }),
     0,
   ],
   [
     'boot an older one while another is built',
     image('a'),
-    awaiting({ ...building, newcomer: target('c') }),
+    awaiting({ ...building, initialTarget: target('c') }),
     2,
   ],
-  ['wait for the first image', image('a'), awaiting({ ...building, newcomer: { config } }), undefined],
+  ['wait for the first image', image('a'), awaiting({ ...building, initialTarget: { config } }), undefined],
   ['boot the stock image', undefined, layered('c'), undefined],
   ['boot the stock image, in standard mode', image('a'), { kind: 'standard', target: { config } }, undefined],
   ['have no target', image('a'), { kind: 'none', why: '' }, undefined],

@@ -14,7 +14,7 @@ export function bootImageLag(
   bootImage: string | undefined,
   target: PoolTarget,
 ): number | undefined {
-  const image = imageForNewcomers(target);
+  const image = imageOfNewNodes(target);
   if (bootImage === undefined || image === undefined) return undefined;
   return imagesBehind(record, bootImage, image);
 }
@@ -72,7 +72,7 @@ export function imagesBehind(record: PoolRecord, image: string | undefined, othe
   return Math.max(1, images.lastIndexOf(other) - from);
 }
 
-function imageForNewcomers(target: PoolTarget): string | undefined {
+function imageOfNewNodes(target: PoolTarget): string | undefined {
   switch (target.kind) {
     case 'none':
       return undefined;
@@ -81,6 +81,6 @@ function imageForNewcomers(target: PoolTarget): string | undefined {
     case 'held':
       return target.target.image;
     case 'awaiting-image':
-      return target.newcomer.image;
+      return target.initialTarget.image;
   }
 }

@@ -27,7 +27,7 @@ const awaiting: PoolTarget = {
   config: 'rendered-worker-2',
   state: 'Building',
   why: '',
-  newcomer: { config: 'rendered-worker-1' },
+  initialTarget: { config: 'rendered-worker-1' },
 };
 const runs = aState('runs');
 const behind = aState('behind', { progress: { kind: 'staged', actions: REBOOT } });

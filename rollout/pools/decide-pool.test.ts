@@ -59,13 +59,13 @@ it('a node that is down before it has a MachineConfigNode takes its share of max
   const plan = { config: 'rendered-worker-2', staged: true, actions: [...REBOOT], causes: [], source: 'x' };
   const desired = { configVersion: { desired: 'rendered-worker-2' } };
   const staged = observed('a', { machineConfigNode: aMachineConfigNode('a', desired, { plan }) });
-  const newcomer = (ready: 'True' | 'False') =>
+  const unassigned = (ready: 'True' | 'False') =>
     observed('new', {
       node: aNode('new', { status: { conditions: [condition('Ready', ready)] } }),
       machineConfigNode: undefined,
     });
-  expect(decide([staged, newcomer('False')]).steps.size).toBe(0);
-  expect(decide([staged, newcomer('True')]).steps.size).toBe(1);
+  expect(decide([staged, unassigned('False')]).steps.size).toBe(0);
+  expect(decide([staged, unassigned('True')]).steps.size).toBe(1);
 });
 
 describe('a node that has to hold for a while', () => {

@@ -17,15 +17,15 @@ import {
   changesWith,
   chooseAssignments,
   keptFromJoining,
+  missingMachineConfigNodes,
   type NewMachineConfigNode,
-  newcomers,
   readWithAssignment,
 } from './assign-targets.ts';
 import { chooseNodes } from './choose-nodes.ts';
 import { type FailureDomains, type FullDomain, failureDomainsOf } from './failure-domains.ts';
 import { haltOf } from './failures.ts';
 import { decideStartup, type StartupDecision } from './new-nodes.ts';
-import { nodeRemark } from './node-remark.ts';
+import { nodeMessage } from './node-message.ts';
 import { awayOf, isNewNode, isReady, type NodeState } from './node-state.ts';
 import { downSince, isAtWork, isSettled, type NodeStep, nodeStep } from './node-step.ts';
 import type { Assignment, NodeTarget } from './node-target.ts';
@@ -153,8 +153,8 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
       const hold = holdOn(node);
       return isOpenForTarget(hold) ? undefined : hold?.message;
     },
-    remarkOn: (node) =>
-      nodeRemark(node, steps.get(node.name)) ??
+    messageOn: (node) =>
+      nodeMessage(node, steps.get(node.name)) ??
       (started.heldFor(node.name) ?? disruptions.heldFor(node.name))?.message,
     reportAfter: options.newNodeReportAfterSeconds * 1000,
   });
@@ -207,7 +207,7 @@ function report(
 ): PoolReport {
   const changing = new Set(observation.nodes.flatMap((observed) => changesWith(observed, assign)));
   return {
-    create: newcomers(observation, now),
+    create: missingMachineConfigNodes(observation, now),
     states,
     settled: observation.settled ?? noneSettled,
     // A percentage of a domain is of nodes that have to be read for their label.
@@ -218,7 +218,7 @@ function report(
         isSettled(state, settlesAfter(settings), now),
     ),
     unavailable: [
-      ...observation.nodes.filter(isDownNewcomer).map(formatNewcomer),
+      ...observation.nodes.filter(isDownUnassigned).map(unassignedTaker),
       ...states.flatMap((state) => slotTaker(state) ?? []),
     ],
     halted: halt.kind === 'none' ? undefined : [halt.why, ...noWayBack(observation)].join('; '),
@@ -292,14 +292,14 @@ function isReadyToTake(target: PoolTarget): boolean {
  * A node without a MachineConfigNode has no state yet, and counts against maxUnavailable when it is down, unless it has
  * a startup taint: then it never took a pod.
  */
-function isDownNewcomer(observed: ObservedNode): boolean {
+function isDownUnassigned(observed: ObservedNode): boolean {
   const { node, machineConfigNode } = observed;
   if (isNewNode(node)) return false;
   const isDown = !isReady(node) || node.spec?.unschedulable === true;
   return machineConfigNode === undefined && isDown && awayOf(observed)?.kind !== 'switched-off';
 }
 
-function formatNewcomer({ node }: ObservedNode): SlotTaker {
+function unassignedTaker({ node }: ObservedNode): SlotTaker {
   const { name } = node.metadata;
   return isReady(node)
     ? { name, why: 'new and cordoned', wayBack: `kubectl uncordon ${name}` }
@@ -319,7 +319,7 @@ function choiceLimits(
   const most = maxUnavailable(pool.spec.maxUnavailable, nodesInService(observation));
   return {
     maxUnavailable: most,
-    down: nodes.filter(isDownNewcomer).map(({ node }) => node.metadata.name),
+    down: nodes.filter(isDownUnassigned).map(({ node }) => node.metadata.name),
     settled,
     soak: settings.soak,
     unhealthyAfter: settings.unhealthyAfter,

@@ -36,9 +36,9 @@ describe('while somebody else holds a node, it gets no other target to stage', (
   });
 
   it('nor does a node that joins, whose MachineConfigNode would have one', () => {
-    const newcomer = (more: Partial<ObservedNode>) =>
+    const unassigned = (more: Partial<ObservedNode>) =>
       decide([observed('a', { machineConfigNode: undefined, ...more })]).create.length;
-    expect([newcomer({ lease: other }), newcomer({})]).toEqual([0, 1]);
+    expect([unassigned({ lease: other }), unassigned({})]).toEqual([0, 1]);
   });
 
   it('and the pool says so, looks again, and makes up for it when the node is given back', () => {
@@ -52,14 +52,14 @@ describe('while somebody else holds a node, it gets no other target to stage', (
   });
 
   it('and says so of a node that joins, which no event brings back either', () => {
-    const newcomer = observed('a', { machineConfigNode: undefined, lease: other });
-    const held = decide([newcomer]);
+    const unassigned = observed('a', { machineConfigNode: undefined, lease: other });
+    const held = decide([unassigned]);
     expect(held.skipped).toEqual([
       { name: 'a', reason: 'LeaseHeld', message: 'its lease is held by node-maintenance' },
     ]);
     const settings = poolSettings({ metadata: { name: 'worker' } }, defaultRolloutOptions);
     expect(lookAgainAfter(held, settings, defaultRolloutOptions)).toBe(30_000);
-    expect(decide([newcomer], { paused: true }).skipped).toHaveLength(1);
+    expect(decide([unassigned], { paused: true }).skipped).toHaveLength(1);
   });
 
   it('but is counted where it joins while its Machine is deleted, so that nothing waits for it', () => {

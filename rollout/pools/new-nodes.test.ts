@@ -198,12 +198,12 @@ describe('new nodes of a target', () => {
 });
 
 describe('the startup taint', () => {
-  const awaiting = (newcomer: { config: string; image?: string }): PoolTarget => ({
+  const awaiting = (initialTarget: { config: string; image?: string }): PoolTarget => ({
     kind: 'awaiting-image',
     config: NEW,
     state: 'Building',
     why: 'the build runs',
-    newcomer,
+    initialTarget,
   });
 
   it('is removed from a node that runs the target and is Ready', () => {

@@ -35,7 +35,7 @@ export interface StartupInputs {
   /** @returns why no update may start on a node; undefined where one may. */
   readonly closedFor: (node: NodeState) => string | undefined;
   /** @returns what the node waits for, where the rollout knows more than its state. */
-  readonly remarkOn: (node: NodeState) => string | undefined;
+  readonly messageOn: (node: NodeState) => string | undefined;
   /** ms that a node may take from its registration before it is reported. */
   readonly reportAfter: number;
 }
@@ -75,7 +75,7 @@ function whyUnassigned(target: PoolTarget): string {
 /** @returns undefined for a node that takes pods from now on. */
 function whyNot(
   state: NodeState,
-  { observation, assign, closedFor, remarkOn }: StartupInputs,
+  { observation, assign, closedFor, messageOn }: StartupInputs,
 ): string | undefined {
   const { progress } = state;
   switch (progress.kind) {
@@ -90,16 +90,16 @@ function whyNot(
       return `its update failed: ${progress.why}`;
     case 'staged':
       return (
-        closedFor(state) ?? state.holders[0]?.message ?? remarkOn(state) ?? 'its update is about to start'
+        closedFor(state) ?? state.holders[0]?.message ?? messageOn(state) ?? 'its update is about to start'
       );
     case 'preparing':
-      return progress.why ?? remarkOn(state) ?? 'its target is being staged';
+      return progress.why ?? messageOn(state) ?? 'its target is being staged';
   }
 }
 
 function runsWhatOthersRun(pool: PoolTarget, target: NodeTarget | undefined): boolean {
   if (pool.kind !== 'awaiting-image' || target === undefined) return false;
-  return pool.newcomer.image !== undefined && sameTarget(pool.newcomer, target);
+  return pool.initialTarget.image !== undefined && sameTarget(pool.initialTarget, target);
 }
 
 /** Nodes named in the condition's message. */

@@ -14,7 +14,7 @@ import type { PoolDecision } from './decide-pool.ts';
 import { formatFailures } from './failing-steps.ts';
 import { formatDomainWait } from './failure-domains.ts';
 import { recoveryOf } from './failures.ts';
-import { nodeRemark } from './node-remark.ts';
+import { nodeMessage } from './node-message.ts';
 import { isAway, type NodeState } from './node-state.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
@@ -147,8 +147,8 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
   }
   const closed = closedVerdict(inputs, count);
   if (closed !== undefined) return closed;
-  const remarks = nodeRemarks(inputs);
-  const waits = waitingVerdict(decision, count, remarks);
+  const messages = nodeMessages(inputs);
+  const waits = waitingVerdict(decision, count, messages);
   if (waits !== undefined) return waits;
   const { slotsTaken, skipped } = decision;
   const why = [
@@ -165,7 +165,7 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
           : skipped.length > 0
             ? 'NodesPassedBy'
             : 'NodesUpdating',
-    message: [count, ...why, ...remarks].join('; '),
+    message: [count, ...why, ...messages].join('; '),
   };
 }
 
@@ -173,14 +173,14 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
 function waitingVerdict(
   { awaitsWindow, startWaits, leftToOthers }: PoolDecision,
   count: string,
-  remarks: readonly string[],
+  messages: readonly string[],
 ): Verdict | undefined {
   const starts = [...startWaits, awaitsWindow].filter((hold) => hold !== undefined);
   const holds = starts.length > 0 || leftToOthers === undefined ? starts : [leftToOthers];
   const [first] = holds;
   if (first === undefined) return undefined;
   const waits = holds.map(({ message }) => message);
-  return { status: 'True', reason: first.reason, message: [count, ...waits, ...remarks].join('; ') };
+  return { status: 'True', reason: first.reason, message: [count, ...waits, ...messages].join('; ') };
 }
 
 /** The condition UpdatesHeld: what nodes wait for that could start, apart from maintenance windows. */
@@ -227,21 +227,21 @@ export function settingsVerdict({
 /** The reason of Degraded where nothing else is wrong: the pool's nodes go on, and others are in no pool. */
 export const NODES_IN_SEVERAL_POOLS = 'NodesInSeveralPools';
 
-/** One remark for each node that waits for something. */
-function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
-  const remarks = new Map<string, string>();
+/** One message for each node that waits for something. */
+function nodeMessages({ decision, notes }: PoolStatusInputs): string[] {
+  const messages = new Map<string, string>();
   for (const state of decision.states) {
     const domain = decision.domainWaits.get(state.name);
-    const remark =
-      nodeRemark(state, decision.steps.get(state.name)) ??
+    const message =
+      nodeMessage(state, decision.steps.get(state.name)) ??
       decision.rebootWaits.get(state.name) ??
       (domain && formatDomainWait(domain));
-    if (remark !== undefined) remarks.set(state.name, remark);
+    if (message !== undefined) messages.set(state.name, message);
   }
-  for (const { name, why } of decision.unavailable) remarks.set(name, `unavailable: ${why}`);
-  for (const { name, message } of decision.skipped) remarks.set(name, `skipped: ${message}`);
-  for (const [name, note] of notes) remarks.set(name, note);
-  return listed([...remarks].toSorted(by(([name]) => name)).map(([name, why]) => `${name}: ${why}`));
+  for (const { name, why } of decision.unavailable) messages.set(name, `unavailable: ${why}`);
+  for (const { name, message } of decision.skipped) messages.set(name, `skipped: ${message}`);
+  for (const [name, note] of notes) messages.set(name, note);
+  return listed([...messages].toSorted(by(([name]) => name)).map(([name, why]) => `${name}: ${why}`));
 }
 
 export function nodeDegradedVerdict(states: readonly NodeState[]): Verdict {

@@ -107,7 +107,7 @@ describe('steps', () => {
       config: NEW,
       state: 'Building',
       why: 'x',
-      newcomer: { config: NEW },
+      initialTarget: { config: NEW },
     };
     expect(stepsOf(decide([staged('a')]))).toEqual(['take a']);
     expect(stepsOf(decide([staged('a')], { observation: { target } }))).toEqual([]);

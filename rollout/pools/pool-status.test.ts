@@ -280,7 +280,7 @@ describe('a layered pool', () => {
         config: CONFIGURATION.name,
         state,
         why: 'MachineOSBuild x',
-        newcomer: { config: CONFIGURATION.name },
+        initialTarget: { config: CONFIGURATION.name },
       },
     });
 

@@ -131,7 +131,7 @@ describe('a pool with a MachineOSConfig', () => {
     expect(layered(builds)).toMatchObject({
       kind: 'awaiting-image',
       state,
-      newcomer: { config: expect.any(String) },
+      initialTarget: { config: expect.any(String) },
     });
   });
 
@@ -160,7 +160,7 @@ describe('a pool with a MachineOSConfig', () => {
     expect(layered(builds, 'gone')).toMatchObject({ target: { image: image('2') } });
   });
 
-  it('gives a newcomer the last image while the next one is built', () => {
+  it('gives a new node the last image while the next one is built', () => {
     const builds = [aBuild('old', 'rendered-worker-0', { status: aSuccess('1') })];
     expect(nodeTarget(layered(builds), undefined)).toEqual({
       config: 'rendered-worker-0',
@@ -284,7 +284,7 @@ describe('an image that is not recorded', () => {
     expect(refused).not.toHaveProperty('candidate');
   });
 
-  it('is not what a newcomer gets, either', () => {
+  it('is not what a new node gets, either', () => {
     expect(nodeTarget(unrecorded(build), undefined)).toEqual({ config: CONFIG, osImage: 'stock@sha256:0' });
   });
 

@@ -28,13 +28,13 @@ export type PoolTarget =
       /** Images whose content is the target's under other labels, the target among them. */
       readonly sameContent: ReadonlySet<string>;
     }
-  /** The layered image is not built yet: nodes keep what they have; `newcomer` is for one that has nothing. */
+  /** The layered image is not built yet: nodes keep what they have; `initialTarget` is for one that has nothing. */
   | {
       readonly kind: 'awaiting-image';
       readonly config: string;
       readonly state: 'BuildPending' | 'Building' | 'BuildFailed';
       readonly why: string;
-      readonly newcomer: NodeTarget;
+      readonly initialTarget: NodeTarget;
       /** A build whose image is recorded once the operator has computed the same one. */
       readonly candidate?: MachineOSBuild;
     }
@@ -116,28 +116,28 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
   if (rendered === undefined) return { kind: 'none', why: `MachineConfig ${config} does not exist` };
   const standard = standardTarget(config, rendered);
   const { record, builds } = inputs;
-  const newcomer = lastImage(record) ?? standard;
+  const initialTarget = lastImage(record) ?? standard;
   if (machineOSConfig === undefined) {
     const why = awaitedConfig(inputs);
     return why === undefined
       ? { kind: 'standard', target: standard }
-      : { kind: 'awaiting-image', config, state: 'BuildPending', why, newcomer };
+      : { kind: 'awaiting-image', config, state: 'BuildPending', why, initialTarget };
   }
 
   const build = matchingBuild(inputs, config);
   const image = build?.status?.digestedImagePushSpec;
   if (build === undefined || image === undefined || !hasCondition(build, 'Succeeded'))
-    return { kind: 'awaiting-image', config, ...awaited(build, machineOSConfig, config), newcomer };
+    return { kind: 'awaiting-image', config, ...awaited(build, machineOSConfig, config), initialTarget };
   const unlisted = inputs.unlisted(build);
   if (unlisted.length > 0) {
     const why = `the image of MachineOSBuild ${build.metadata.name} is to be labelled again: its label has no transition from ${unlisted.join(' and ')}, which nodes run`;
-    return { kind: 'awaiting-image', config, state: 'BuildPending', why, newcomer };
+    return { kind: 'awaiting-image', config, state: 'BuildPending', why, initialTarget };
   }
   if (!isRecordedBuild(record, build)) {
     const { repositoryOwner } = inputs;
     const refusal = buildRefusal(build, { machineOSConfig, repositoryOwner, rendered });
     const check = refusal === undefined ? inputs.checkOf(build) : { kind: 'refused' as const, why: refusal };
-    return { kind: 'awaiting-image', config, ...unrecorded(build, image, check), newcomer };
+    return { kind: 'awaiting-image', config, ...unrecorded(build, image, check), initialTarget };
   }
   const sameContent = recordedOfSameContent(builds, build, record);
   return { kind: 'layered', target: { config, image }, build: build.metadata.name, sameContent };
@@ -182,7 +182,7 @@ export function nodeTarget(pool: PoolTarget, node: MachineConfigNode | undefined
     case 'standard':
       return pool.target;
     case 'awaiting-image':
-      return node === undefined ? pool.newcomer : undefined;
+      return node === undefined ? pool.initialTarget : undefined;
     case 'layered':
       return runningSame(pool, node) ?? pool.target;
     case 'held':

@@ -135,7 +135,7 @@ describe('a requested rollback', () => {
         config: 'rendered-worker-2',
         state: 'Building',
         why: '',
-        newcomer: { config: '' },
+        initialTarget: { config: '' },
       },
       'held',
     ],
@@ -314,7 +314,7 @@ describe('what every node of a pool runs', () => {
     config: 'rendered-worker-2',
     state: 'Building',
     why: '',
-    newcomer: one,
+    initialTarget: one,
   };
 
   it.each<[string, PoolTarget, string | undefined, Partial<RollbackKnowledge>, NodeTarget | RegExp]>([

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { aState, condition } from '../../test/fixtures/objects.ts';
-import { nodeRemark } from './node-remark.ts';
+import { nodeMessage } from './node-message.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
 
@@ -53,7 +53,7 @@ test.each<[string, Partial<NodeState>, NodeStep | undefined, string | RegExp | u
     'reboots',
   ],
 ])('what is reported of a node where %s', (_what, more, step, expected) => {
-  const remark = nodeRemark(aState('a', more), step);
+  const remark = nodeMessage(aState('a', more), step);
   if (expected instanceof RegExp) expect(remark).toMatch(expected);
   else expect(remark).toBe(expected);
 });

@@ -9,7 +9,7 @@ import type { NodeStep } from './node-step.ts';
  * @param step what the operator does for the node next (node-step.ts); undefined where nothing is under way.
  * @returns a clause that completes "NODE: …"; undefined where there is nothing to report.
  */
-export function nodeRemark(node: NodeState, step: NodeStep | undefined): string | undefined {
+export function nodeMessage(node: NodeState, step: NodeStep | undefined): string | undefined {
   // The daemon's words: what fails, and until when.
   if (node.away === undefined && stateNameOf(node) === 'verifying')
     return `verifying: ${node.stage?.condition.message}`;
