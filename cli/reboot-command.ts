@@ -19,7 +19,7 @@ import { managedNode, writeRequest } from './node-request.ts';
 import { observeCluster } from './observe/cluster-watch.ts';
 import { allArrivals } from './observe/pool-arrival.ts';
 import { type RebootedNode, rebootArrival } from './observe/reboot-arrival.ts';
-import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
+import { TAKEN_UP_MS, waitIfAsked } from './observe/wait-for-arrival.ts';
 import { rolloutRemarks } from './plan/rollout-remarks.ts';
 
 interface RebootFlags extends ClusterFlags, WaitFlags {
@@ -59,17 +59,13 @@ async function reboot(
     rebooted.push(await requestOn(client, name, { by, reason: flags.reason }, signal));
   print(nodes.map((name) => `node ${name}: requested a reboot`).join('\n'));
   await warn(client, nodes, flags, signal);
-  if (flags.wait !== true) return;
-  await waitForArrival({
+  await waitIfAsked(flags, {
     client,
-    places: flags,
     look: (cluster, now) => allArrivals(rebooted.map((node) => rebootArrival(node, cluster, now))),
     holds: TAKEN_UP_MS,
-    timeout: flags.timeout,
     afterInterrupt: 'the nodes still reboot',
     signal,
   });
-  print('done');
 }
 
 /** Says what a reboot waits for, as plan does of an update. */

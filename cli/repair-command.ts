@@ -19,7 +19,7 @@ import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { observeHolders } from './maintenance/holders.ts';
 import { managedNode, writeRequest } from './node-request.ts';
 import { type ReportedDrift, repairArrival, reportedDrift } from './observe/repair-arrival.ts';
-import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
+import { TAKEN_UP_MS, waitIfAsked } from './observe/wait-for-arrival.ts';
 
 interface RepairFlags extends ClusterFlags, WaitFlags {
   readonly leaseNamespace: string;
@@ -68,17 +68,14 @@ async function repair(
   });
   print(formatRepair(name, drift, isDryRun));
   if (reasons.length > 0) print(formatHeld(reasons, isDryRun));
-  if (flags.wait !== true || isDryRun || !isRepairable(drift)) return;
-  await waitForArrival({
+  if (!isRepairable(drift)) return;
+  await waitIfAsked(flags, {
     client,
-    places: flags,
     look: (cluster) => repairArrival(name, cluster),
     holds: TAKEN_UP_MS,
-    timeout: flags.timeout,
     afterInterrupt: `the daemon of node ${name} still carries out the repair`,
     signal,
   });
-  print('done');
 }
 
 /** What the daemon has not compared may differ. */

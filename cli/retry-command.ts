@@ -21,7 +21,7 @@ import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { managedNode, writeRequest } from './node-request.ts';
 import { type RetriedNode, retriesArrival } from './observe/retry-arrival.ts';
-import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
+import { TAKEN_UP_MS, waitIfAsked } from './observe/wait-for-arrival.ts';
 
 interface RetryFlags extends ClusterFlags, WaitFlags {
   readonly leaseNamespace: string;
@@ -61,17 +61,13 @@ async function retry(
   if (retried.length === 0)
     throw new CommandError(lines.join('\n') || `pool ${flags.pool}: no update of its nodes failed`);
   print(lines.join('\n'));
-  if (flags.wait !== true) return;
-  await waitForArrival({
+  await waitIfAsked(flags, {
     client,
-    places: flags,
     look: (cluster, now) => retriesArrival(retried, cluster, now),
     holds: TAKEN_UP_MS,
-    timeout: flags.timeout,
     afterInterrupt: 'the nodes still take their target again',
     signal,
   });
-  print('done');
 }
 
 /** @throws {CommandError} unless either a node or a pool is named, and when that pool doesn't exist. */

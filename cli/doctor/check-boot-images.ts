@@ -8,7 +8,7 @@ import { type PoolRecord, recordOf } from '../../rollout/pools/pool-record.ts';
 import { objectNamed } from '../../view/named.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { nodeImageOf } from '../node/node-image.ts';
-import { type Finding, findings, shortNames } from './finding.ts';
+import { type Finding, findings, namedNodes } from './finding.ts';
 
 /**
  * Checks what new nodes of each layered pool boot: that the pool's nodes go to the same image, and that the machines
@@ -55,7 +55,7 @@ function judgePool(
       ? []
       : [
           warning(
-            `pool ${name}: new nodes booted something else than ${image}: ${shortNames(others)}`,
+            `pool ${name}: new nodes booted something else than ${image}: ${namedNodes(others)}`,
             `let the machines boot ${tag}, or renew the template that they are made from`,
           ),
         ]),

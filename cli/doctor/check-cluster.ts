@@ -4,7 +4,7 @@ import { readSigning } from '../../opt-in/signing/signing-keys.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
-import { type Finding, findings, shortNames } from './finding.ts';
+import { type Finding, findings, namedNodes } from './finding.ts';
 
 /**
  * Checks what no status reports: settings that leave images unsigned, nodes in no pool, and nodes without a status.
@@ -44,7 +44,7 @@ export function judgeNodes(cluster: ObservedCluster, now: number): Finding[] {
       ? []
       : [
           warning(
-            `no pool selects ${shortNames(homeless)}`,
+            `no pool selects ${namedNodes(homeless)}`,
             "label the nodes, or change a pool's node selector to match them",
           ),
         ]),
@@ -52,7 +52,7 @@ export function judgeNodes(cluster: ObservedCluster, now: number): Finding[] {
       ? []
       : [
           failure(
-            `no daemon has reported yet from ${shortNames(silent)}`,
+            `no daemon has reported yet from ${namedNodes(silent)}`,
             'check the log of the shale-daemon pod there: it names the backend (bootc, rpm-ostree, ostree) that is missing',
           ),
         ]),

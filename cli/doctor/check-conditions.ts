@@ -5,9 +5,9 @@ import type { Condition } from '../../api/object.ts';
 import { isAwaited } from '../../view/build-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { conditionRemedies, type ReportingKind } from './condition-remedies.ts';
-import { type Finding, findings, shortNames } from './finding.ts';
+import { type Finding, findings, namedNodes } from './finding.ts';
 
-/** The objects whose conditions are read; of the MachineConfiguration undefined if there is none or it can't be read. */
+/** The objects whose conditions are read; the MachineConfiguration is undefined where it can't be. */
 type Statuses = Pick<ObservedCluster, 'pools' | 'machineOSConfigs' | 'machineConfigNodes' | 'builds'> & {
   readonly configuration: MachineConfiguration | undefined;
 };
@@ -33,7 +33,7 @@ export function judgeConditions(statuses: Statuses, now: number): Finding[] {
   return [...groups.values()].flatMap(([first, ...others]) => {
     if (first === undefined) return [];
     const { kind, name, type, reason, message, lastTransitionTime: since, level, fix } = first;
-    const names = shortNames([name, ...others.map((other) => other.name)]);
+    const names = namedNodes([name, ...others.map((other) => other.name)]);
     const why = reason === type ? type : `${type} (${reason})`;
     const age = formatDuration(now - Date.parse(since));
     const what = `${kind} ${names}: ${why}: ${message} (since ${since}, for ${age})`;

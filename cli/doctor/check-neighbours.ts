@@ -1,6 +1,6 @@
 import type { CustomResourceDefinition, DaemonSet, Deployment, Node } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { type Finding, findings, shortNames } from './finding.ts';
+import { type Finding, findings, namedNodes } from './finding.ts';
 import { neighbours, type Sign } from './neighbours.ts';
 
 /** What a cluster runs beside Shale, as far as the user may read it. */
@@ -37,7 +37,7 @@ function judgeZincati({ nodes, machineConfigs }: Neighbourhood): readonly Findin
   if (selfUpdating.length === 0 || machineConfigs.some(stopsZincati)) return [];
   return [
     findings('neighbours').warning(
-      `Zincati updates Fedora CoreOS by itself, and no MachineConfig disables it: ${shortNames(selfUpdating)}`,
+      `Zincati updates Fedora CoreOS by itself, and no MachineConfig disables it: ${namedNodes(selfUpdating)}`,
       'disable zincati.service with a MachineConfig, as docs/how-to/enable-on-rpm-ostree.md describes',
     ),
   ];

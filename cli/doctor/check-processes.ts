@@ -4,7 +4,7 @@ import { noun, plural } from '../../api/plural.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
-import { type Finding, findings, shortNames } from './finding.ts';
+import { type Finding, findings, namedNodes } from './finding.ts';
 
 /** The DaemonSet of the node daemons and its pods. */
 export interface Daemons {
@@ -133,5 +133,5 @@ function isReady({ status }: Pod): boolean {
 
 /** @returns nodes with what they are doing: `worker-2 (rebooting), worker-3`. */
 function inWords(nodes: readonly (readonly [name: string, state: string | undefined])[]): string {
-  return shortNames(nodes.map(([name, state]) => (state === undefined ? name : `${name} (${state})`)));
+  return namedNodes(nodes.map(([name, state]) => (state === undefined ? name : `${name} (${state})`)));
 }

@@ -13,7 +13,6 @@ import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { DAEMON_SET, MACHINE_CONFIGURATION, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { ApiError } from '../../cluster/api-client.ts';
 import { detectOtherOperator } from '../../rollout/other-operator.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import { nothingObserved } from '../../view/observed-cluster.ts';
@@ -159,21 +158,13 @@ async function checkNeighbours(
   definitions: readonly CustomResourceDefinition[],
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
-  const all = await Promise.all([
+  const [daemonSets = [], deployments = [], nodes = [], machineConfigs = []] = await Promise.all([
     unlessForbidden(readAll(client, DaemonSets, { signal })),
     unlessForbidden(readAll(client, Deployments, { signal })),
-  ]);
-  const [nodes, machineConfigs] = await Promise.all([
     unlessForbidden(readAll(client, Nodes, { signal })),
     unlessForbidden(readAll(client, MachineConfigs, { signal })),
   ]);
-  const workloads = all.flatMap((some) => some ?? []);
-  return judgeNeighbours({
-    definitions,
-    workloads,
-    nodes: nodes ?? [],
-    machineConfigs: machineConfigs ?? [],
-  });
+  return judgeNeighbours({ definitions, workloads: [...daemonSets, ...deployments], nodes, machineConfigs });
 }
 
 /** A user who can't read leases still gets the other checks. */
@@ -182,25 +173,20 @@ async function leaseTimes(
   namespace: string,
   signal: AbortSignal,
 ): Promise<readonly LeaseTime[]> {
-  try {
-    const [operator, kubelets, nodes] = await Promise.all([
-      client.find(Leases, OPERATOR_DEPLOYMENT, { namespace, signal }),
-      client.list(Leases, { namespace: KUBELET_LEASES, signal }),
-      client.list(Nodes, { signal }),
-    ]);
-    const ready = new Set(nodes.items.filter(isReady).map(({ metadata }) => metadata.name));
-    return [
-      ...(operator === undefined
-        ? []
-        : [{ of: 'the operator', renewTime: operator.spec?.renewTime, isAlive: false }]),
-      ...kubelets.items.map(({ metadata, spec }) => ({
-        of: `node ${metadata.name}`,
-        renewTime: spec?.renewTime,
-        isAlive: ready.has(metadata.name),
-      })),
-    ];
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 403) return [];
-    throw error;
-  }
+  const [operator, kubelets = [], nodes = []] = await Promise.all([
+    unlessForbidden(client.find(Leases, OPERATOR_DEPLOYMENT, { namespace, signal })),
+    unlessForbidden(readAll(client, Leases, { namespace: KUBELET_LEASES, signal })),
+    unlessForbidden(readAll(client, Nodes, { signal })),
+  ]);
+  const ready = new Set(nodes.filter(isReady).map(({ metadata }) => metadata.name));
+  return [
+    ...(operator === undefined
+      ? []
+      : [{ of: 'the operator', renewTime: operator.spec?.renewTime, isAlive: false }]),
+    ...kubelets.map(({ metadata, spec }) => ({
+      of: `node ${metadata.name}`,
+      renewTime: spec?.renewTime,
+      isAlive: ready.has(metadata.name),
+    })),
+  ];
 }

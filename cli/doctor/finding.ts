@@ -31,7 +31,7 @@ export function findings(check: string) {
 const NAMED_NODES = 5;
 
 /** @returns the names of nodes in a finding: `a, b, c, d, e and 2 more nodes`. */
-export function shortNames(names: readonly string[], most = NAMED_NODES): string {
+export function namedNodes(names: readonly string[], most = NAMED_NODES): string {
   const more = names.length - most;
   return `${names.slice(0, most).join(', ')}${more > 0 ? ` and ${plural(more, 'more node')}` : ''}`;
 }

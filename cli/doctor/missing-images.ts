@@ -5,7 +5,7 @@ import { manifestAt } from '../../image/referrers.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { openRegistry, type RegistryTrial } from './check-registries.ts';
-import { type Finding, findings, shortNames } from './finding.ts';
+import { type Finding, findings, namedNodes } from './finding.ts';
 import type { RegistryTarget } from './registry-targets.ts';
 
 /** ms; images of a registry that takes longer are not looked up. */
@@ -101,11 +101,11 @@ export function formatMissing({ image, running, coming, forNewNodes }: NeededIma
   const who = [
     ...(running.length === 0
       ? []
-      : [`${shortNames(running, NAMED_NODES)} still ${running.length === 1 ? 'runs' : 'run'} it`]),
+      : [`${namedNodes(running, NAMED_NODES)} still ${running.length === 1 ? 'runs' : 'run'} it`]),
     ...(coming.length === 0
       ? []
       : [
-          `${shortNames(coming, NAMED_NODES)} ${coming.length === 1 ? 'is' : 'are'} to run it and can't pull it`,
+          `${namedNodes(coming, NAMED_NODES)} ${coming.length === 1 ? 'is' : 'are'} to run it and can't pull it`,
         ]),
     ...(forNewNodes ? ['new nodes are to boot it'] : []),
   ];

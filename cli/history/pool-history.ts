@@ -65,7 +65,7 @@ export const HistoryOutput = z.array(
     /** The number of nodes that run it. */
     nodes: z.number(),
     /**
-     * Under which the operator recorded it, just before it first assigned it to a node; absent for what no node was ever
+     * Under which the operator recorded it, just before it first assigned it to a node; absent for what was never
      * assigned.
      */
     revision: z.strictObject({ number: z.number(), at: z.string() }).optional(),

@@ -31,7 +31,7 @@ import { print } from '../command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
 import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { type Arrival, poolsArrival, rollbackArrival } from '../observe/pool-arrival.ts';
-import { TAKEN_UP_MS, waitForArrival } from '../observe/wait-for-arrival.ts';
+import { TAKEN_UP_MS, waitIfAsked } from '../observe/wait-for-arrival.ts';
 import { readHistory } from './history-command.ts';
 import { type HistoryInput, rollbackHistory } from './pool-history.ts';
 import { type RollbackTarget, rollbackTarget } from './rollback-target.ts';
@@ -182,11 +182,7 @@ async function finish(
   signal: AbortSignal,
 ): Promise<void> {
   if (flags.dryRun === true) print('no changes were made (dry run)');
-  if (flags.wait !== true || flags.dryRun === true) return;
-  const { timeout } = flags;
-  const wait = { client, places: flags, look, holds: TAKEN_UP_MS, timeout };
-  await waitForArrival({ ...wait, signal });
-  print('done');
+  await waitIfAsked(flags, { client, look, holds: TAKEN_UP_MS, signal });
 }
 
 async function clear(

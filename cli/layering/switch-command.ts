@@ -24,7 +24,7 @@ import { print } from '../command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { layeringArrival } from '../observe/layering-arrival.ts';
-import { waitForArrival } from '../observe/wait-for-arrival.ts';
+import { waitIfAsked } from '../observe/wait-for-arrival.ts';
 import { releasedHolds } from './rollback-holds.ts';
 import {
   dataPatch,
@@ -165,7 +165,7 @@ type Decide = (
  */
 async function switchLayering(work: SwitchWork, decide: Decide): Promise<void> {
   const { client, flags, signal } = work;
-  const { namespace, leaseNamespace, timeout } = flags;
+  const { namespace, leaseNamespace } = flags;
   const agree = agreementBy(flags, onTerminal(signal));
   const write = async (): Promise<SwitchDecision> => {
     const decision = await decideNow(work, decide);
@@ -178,10 +178,7 @@ async function switchLayering(work: SwitchWork, decide: Decide): Promise<void> {
   const end = flags.dryRun === true ? ' (dry run)' : '';
   const where = `ConfigMap ${namespace}/${SWITCH_CONFIG_MAP}`;
   print(`${where}: ${changes ? '' : 'unchanged, '}${formatSwitch(data)}${end}`);
-  if (flags.wait !== true || flags.dryRun === true) return;
-  const look = (seen: ObservedCluster, now: number) => layeringArrival(goal, seen, now);
-  await waitForArrival({ client, places: flags, look, timeout, signal });
-  print('done');
+  await waitIfAsked(flags, { client, look: (seen, now) => layeringArrival(goal, seen, now), signal });
 }
 
 async function decideNow({ client, flags, signal }: SwitchWork, decide: Decide): Promise<SwitchDecision> {

@@ -4,7 +4,8 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { retryUntil } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
-import { type ProgressOutput, progressLines } from '../command-line/output.ts';
+import { type ProgressOutput, print, progressLines } from '../command-line/output.ts';
+import type { WaitFlags } from '../command-line/quantities.ts';
 import { type ClusterWatch, type Places, watchCluster } from './cluster-watch.ts';
 import type { Arrival } from './pool-arrival.ts';
 import { shortNames } from './short-names.ts';
@@ -49,6 +50,16 @@ export async function waitForArrival(wait: ArrivalWait): Promise<void> {
     const { afterInterrupt = ROLLOUT_CONTINUES } = wait;
     throw new CommandError(`interrupted: ${afterInterrupt}`, exitCodes.interrupted, { cause: error });
   }
+}
+
+/** Ends a command that has asked the cluster for something: with `--wait`, once that is reached. @throws {CommandError} */
+export async function waitIfAsked(
+  flags: WaitFlags & Places & { readonly dryRun?: boolean },
+  wait: Omit<ArrivalWait, 'places' | 'timeout'>,
+): Promise<void> {
+  if (flags.wait !== true || flags.dryRun === true) return;
+  await waitForArrival({ ...wait, places: flags, timeout: flags.timeout });
+  print('done');
 }
 
 async function untilArrived(wait: ArrivalWait): Promise<void> {

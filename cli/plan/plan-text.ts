@@ -6,8 +6,9 @@ import { visible, visibleLine } from '../../api/visible-text.ts';
 import { COSTS } from '../../predict/cost.ts';
 import { formatIrreconcilable } from '../../predict/node/irreconcilable-nodes.ts';
 import { formatRefusal } from '../../predict/node/refusing-nodes.ts';
-import { formatPinnedImages } from '../../predict/objects/pinned-images.ts';
+import { pinningLines } from '../../predict/objects/pinned-images.ts';
 import type { PoolAsk, PoolPlan } from '../../predict/plan.ts';
+import { softRebootLines } from '../../predict/soft-reboot.ts';
 import { markdownItem, markdownRow } from '../command-line/markdown.ts';
 import { packageRows } from '../command-line/package-rows.ts';
 import {
@@ -78,22 +79,22 @@ function formatNoChanges({ nodes = 0, outcomes }: PoolAsk): string {
   return `no changes to the target, which ${plural(left, 'node')} ${noun(left, 'does', 'do')} not run yet`;
 }
 
-/** What concerns the pool as a whole, one line each. */
+/** What concerns the pool as a whole: each gives the lines that it has to say of a plan. */
+const ABOUT: readonly ((plan: PoolAsk) => readonly string[])[] = [
+  outcomeLines,
+  softRebootLines,
+  imageLines,
+  baseLines,
+  pinningLines,
+  timeLines,
+];
+
 function aboutOf(plan: PoolAsk): string[] {
-  const { image, pinnedImages, softReboot, time } = plan;
-  const outcomes = formatOutcomes(plan);
-  return [
-    ...(outcomes === '' ? [] : [`nodes: ${outcomes}`]),
-    ...(softReboot === undefined
-      ? []
-      : [
-          'reboot: a soft reboot (userspace only) on nodes where bootc or ostree can keep the kernel running',
-        ]),
-    ...(image === undefined ? [] : [`image: ${image.way}, ${image.why}`]),
-    ...baseLines(plan),
-    ...(pinnedImages === undefined ? [] : [formatPinnedImages(pinnedImages)]),
-    ...(time === undefined ? [] : [`time: ${formatTime(time)}`]),
-  ];
+  return ABOUT.flatMap((lines) => lines(plan));
+}
+
+function imageLines({ image }: PoolAsk): string[] {
+  return image === undefined ? [] : [`image: ${image.way}, ${image.why}`];
 }
 
 /** Packages of a new base image that are shown, so that a plan fits on one screen; `shale image diff` shows all. */
@@ -145,16 +146,21 @@ function contentsLines({ baseChange }: PoolAsk): string[] {
   ];
 }
 
-function formatTime({ seconds, why }: NonNullable<PoolAsk['time']>): string {
-  return seconds === undefined ? `unknown: ${why}` : `about ${formatDuration(seconds * 1000)} (${why})`;
+function timeLines({ time }: PoolAsk): string[] {
+  if (time === undefined) return [];
+  const { seconds, why } = time;
+  return [
+    `time: ${seconds === undefined ? `unknown: ${why}` : `about ${formatDuration(seconds * 1000)} (${why})`}`,
+  ];
 }
 
-/** @returns such as `2 restart, 1 reboot`; '' without a cluster, or when no node has to do anything. */
-function formatOutcomes({ outcomes }: PoolAsk): string {
-  if (outcomes === undefined || COSTS.every((cost) => cost === 'nothing' || outcomes[cost] === 0)) return '';
-  return COSTS.filter((cost) => outcomes[cost] > 0)
-    .map((cost) => `${outcomes[cost]} ${cost === 'nothing' ? 'no change' : cost}`)
-    .join(', ');
+/** @returns such as `nodes: 2 restart, 1 reboot`; none without a cluster, or when no node has to do anything. */
+function outcomeLines({ outcomes }: PoolAsk): string[] {
+  if (outcomes === undefined || COSTS.every((cost) => cost === 'nothing' || outcomes[cost] === 0)) return [];
+  const counts = COSTS.filter((cost) => outcomes[cost] > 0).map(
+    (cost) => `${outcomes[cost]} ${cost === 'nothing' ? 'no change' : cost}`,
+  );
+  return [`nodes: ${counts.join(', ')}`];
 }
 
 /** @returns a plan as Markdown, for a comment on a pull request. */

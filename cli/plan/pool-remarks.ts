@@ -9,6 +9,33 @@ import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { triedChanges } from '../../view/pool-view.ts';
 
+/** What a remark is about. */
+interface Remarked {
+  readonly pool: MachineConfigPool;
+  readonly settings: PoolSettings;
+  /** Of the cluster, after the change. */
+  readonly pools: readonly MachineConfigPool[];
+  /** ms since the epoch. */
+  readonly now: number;
+}
+
+/** Each says why a rollout doesn't start at once, or not with every node; in the order in which they are printed. */
+const REMARKS: readonly ((about: Remarked) => readonly string[])[] = [
+  pausedRemarks,
+  settingRemarks,
+  rollbackRemarks,
+  triedRemarks,
+  domainRemarks,
+  windowRemarks,
+  dependencyRemarks,
+  alertRemarks,
+  queryRemarks,
+  lockRemarks,
+  waveRemarks,
+  hookRemarks,
+  rebootRemarks,
+];
+
 /**
  * @param now ms since the epoch.
  * @param pools of the cluster, after the change.
@@ -19,37 +46,29 @@ export function poolRemarks(
   now: number,
   pools: readonly MachineConfigPool[] = [],
 ): readonly string[] {
-  const settings = poolSettings(pool, defaultRolloutOptions);
-  const { closed, problems, rollback } = settings;
-  const tried = triedChanges(pool);
+  const about = { pool, settings: poolSettings(pool, defaultRolloutOptions), pools, now };
+  return REMARKS.flatMap((remarks) => remarks(about));
+}
+
+function pausedRemarks({ pool }: Remarked): readonly string[] {
+  return pool.spec.paused === true ? ['the pool is paused: no update starts until it is resumed'] : [];
+}
+
+function settingRemarks({ settings: { closed, problems, warnings } }: Remarked): readonly string[] {
+  const why = closed === undefined || problems.length > 0 ? [] : [`no update starts: ${closed}`];
+  return [...why, ...problems, ...warnings];
+}
+
+function rollbackRemarks({ settings: { rollback } }: Remarked): readonly string[] {
+  if (rollback === undefined) return [];
+  const held = rollback.image ?? rollback.config;
   return [
-    ...(pool.spec.paused === true ? ['the pool is paused: no update starts until it is resumed'] : []),
-    ...(closed === undefined || problems.length > 0 ? [] : [`no update starts: ${closed}`]),
-    ...problems,
-    ...settings.warnings,
-    ...(rollback === undefined
-      ? []
-      : [
-          `the pool is held at ${rollback.image ?? rollback.config} by a rollback until its target changes or shale rollback --clear is run`,
-        ]),
-    // A plan is about what the MachineConfigs are now, which ends by itself.
-    ...(tried === undefined ? [] : [tried]),
-    ...domainRemarks(settings),
-    ...windowRemarks(settings, now),
-    ...dependencyRemarks(pool, settings, pools),
-    ...alertRemarks(settings),
-    ...queryRemarks(settings),
-    ...lockRemarks(settings),
-    ...waveRemarks(settings),
-    ...hookRemarks(settings),
-    ...rebootRemarks(pool, settings),
+    `the pool is held at ${held} by a rollback until its target changes or shale rollback --clear is run`,
   ];
 }
 
-function rebootRemarks(
-  { spec }: MachineConfigPool,
-  { rebootPolicy, maxArmed = spec.maxUnavailable ?? 1 }: PoolSettings,
-): readonly string[] {
+function rebootRemarks({ pool: { spec }, settings }: Remarked): readonly string[] {
+  const { rebootPolicy, maxArmed = spec.maxUnavailable ?? 1 } = settings;
   if (rebootPolicy === 'Automatic') return [];
   const most =
     maxArmed === 1
@@ -62,7 +81,13 @@ function rebootRemarks(
   ];
 }
 
-function domainRemarks({ failureDomains }: PoolSettings): readonly string[] {
+/** A plan is about what the MachineConfigs are now, which ends by itself. */
+function triedRemarks({ pool }: Remarked): readonly string[] {
+  const tried = triedChanges(pool);
+  return tried === undefined ? [] : [tried];
+}
+
+function domainRemarks({ settings: { failureDomains } }: Remarked): readonly string[] {
   if (failureDomains === undefined) return [];
   const { topologyKey, maxUnavailable = 1 } = failureDomains;
   return [
@@ -70,10 +95,8 @@ function domainRemarks({ failureDomains }: PoolSettings): readonly string[] {
   ];
 }
 
-function windowRemarks(
-  { maintenanceWindows, liveOutsideWindows }: PoolSettings,
-  now: number,
-): readonly string[] {
+function windowRemarks({ settings, now }: Remarked): readonly string[] {
+  const { maintenanceWindows, liveOutsideWindows } = settings;
   const window = maintenanceWindows && windowState(maintenanceWindows, now);
   if (window === undefined || window.open) return [];
   const which = liveOutsideWindows ? 'updates that drain or reboot wait' : 'updates wait';
@@ -85,11 +108,11 @@ function windowRemarks(
 }
 
 /** The change may be one of those pools, too: whatever they are now, they go first. */
-function dependencyRemarks(
-  { metadata }: MachineConfigPool,
-  { dependsOn }: PoolSettings,
-  pools: readonly MachineConfigPool[],
-): readonly string[] {
+function dependencyRemarks({
+  pool: { metadata },
+  settings: { dependsOn },
+  pools,
+}: Remarked): readonly string[] {
   if (dependsOn.length === 0) return [];
   const problems = dependencyProblems(metadata.name, (name) =>
     pools.find((other) => other.metadata.name === name),
@@ -102,19 +125,19 @@ function dependencyRemarks(
 }
 
 /** Only the operator reaches the Alertmanager: what fires now is in the pool's condition. */
-function alertRemarks({ holdOnAlerts: alerts }: PoolSettings): readonly string[] {
+function alertRemarks({ settings: { holdOnAlerts: alerts } }: Remarked): readonly string[] {
   if (alerts.kind !== 'named') return [];
   const sets = alerts.questions.map((set) => set.join(' and '));
   return [`updates wait while an alert is firing with ${sets.join(', or ')}`];
 }
 
 /** Nor does anybody else ask the Prometheus. */
-function queryRemarks({ holdOnQueries: queries }: PoolSettings): readonly string[] {
+function queryRemarks({ settings: { holdOnQueries: queries } }: Remarked): readonly string[] {
   if (queries.kind !== 'named') return [];
   return [`updates wait while a query of Prometheus has a result: ${queries.questions.join('; or ')}`];
 }
 
-function lockRemarks({ fleetLock }: PoolSettings): readonly string[] {
+function lockRemarks({ settings: { fleetLock } }: Remarked): readonly string[] {
   switch (fleetLock.kind) {
     case 'none':
       return [];
@@ -127,7 +150,7 @@ function lockRemarks({ fleetLock }: PoolSettings): readonly string[] {
   }
 }
 
-function waveRemarks({ waves }: PoolSettings): readonly string[] {
+function waveRemarks({ settings: { waves } }: Remarked): readonly string[] {
   if (waves.length === 0 || waves === ONLY_CANARY) return [];
   const total = waves.reduce((sum, { bake }) => sum + bake, 0);
   return [
@@ -135,7 +158,8 @@ function waveRemarks({ waves }: PoolSettings): readonly string[] {
   ];
 }
 
-function hookRemarks({ hooks: { before, after } }: PoolSettings): readonly string[] {
+function hookRemarks({ settings }: Remarked): readonly string[] {
+  const { before, after } = settings.hooks;
   const waits = [
     ...(before.length === 0 ? [] : [`before that until others clear ${formatHookNames(before)}`]),
     ...(after.length === 0 ? [] : [`cordoned after that until others clear ${formatHookNames(after)}`]),

@@ -38,13 +38,15 @@ function imagesOf(name: string, { pools, pinnedImageSets }: SetsAndPools): Reado
   return new Set(sets.flatMap(({ spec }) => spec.pinnedImages.map((image) => image.name)));
 }
 
-/** @returns the line of a plan. */
-export function formatPinnedImages({ added, removed }: PinnedImagesChange): string {
+/** @returns what a plan says of them. */
+export function pinningLines({ pinnedImages }: PlannedPinnedImages): string[] {
+  if (pinnedImages === undefined) return [];
+  const { added, removed } = pinnedImages;
   const parts = [
     ...(added === 0 ? [] : [`pull and keep ${plural(added, 'image')} more, without an update`]),
     ...(removed === 0 ? [] : [`no longer keep ${plural(removed, 'image')}`]),
   ];
-  return `pinned images: nodes ${parts.join(', and ')}`;
+  return [`pinned images: nodes ${parts.join(', and ')}`];
 }
 
 /**
