@@ -6,7 +6,7 @@ import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { compareImages } from '../../image/vulnerabilities/compare-images.ts';
 import { delayStarts } from '../../rollout/gates/delay-starts.ts';
 import { targetBases } from '../../rollout/gates/vulnerabilities.ts';
-import type { PoolObservation } from '../../rollout/pools/pool-observation.ts';
+import type { PoolTarget } from '../../rollout/pools/pool-target.ts';
 import {
   aMachineConfigNode,
   aNode,
@@ -122,13 +122,13 @@ test('what a report says delays starts, and keeps no node from a rollback', () =
       conditions: [{ type: 'Succeeded', status: 'True' }],
     },
   } as unknown as MachineOSBuild;
-  const layered = {
-    kind: 'layered' as const,
+  const layered: PoolTarget = {
+    kind: 'layered',
     target: { config: 'rendered-2', image: target },
     build: 'b',
-    sameContent: new Set<string>(),
+    sameContent: new Set(),
   };
-  const waits = (goal: PoolObservation['target']) => {
+  const waits = (goal: PoolTarget) => {
     const states = [aState('a', { progress: { kind: 'staged', actions: REBOOT } })];
     const context = {
       ...{
