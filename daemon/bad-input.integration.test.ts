@@ -17,10 +17,10 @@ import { type CutLine, createCutLine } from '../test/fixtures/cut-line.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
 import { deadline, patience } from '../test/fixtures/patience.ts';
 import { type DaemonUnderTest, HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
+import { writeConfig } from '../test/fixtures/standard-content.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
-import { writeConfig } from './content/write/write-content.ts';
 import { writeTarget } from './steps/disk-work.ts';
 
 const POLICY = `sha256:${'a'.repeat(64)}`;

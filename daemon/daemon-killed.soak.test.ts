@@ -19,10 +19,10 @@ import {
 import { CHRONY } from '../test/fixtures/node-configs.ts';
 import { patience } from '../test/fixtures/patience.ts';
 import { everyCase, sample } from '../test/fixtures/sample.ts';
+import { verifyConfig } from '../test/fixtures/standard-content.ts';
 import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
-import { verifyConfig } from './content/drift/verify-content.ts';
 import { nodeConfigOf } from './records/current.ts';
 
 const drawn = sample('updates that a daemon is killed in', testUpdates, 4);

@@ -1,16 +1,8 @@
-import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { type Current, nodeConfigOf } from '../records/current.ts';
 import { readImageConfig } from '../records/image-config.ts';
 import type { LeftOut } from '../records/left-out.ts';
 import type { Drift } from './drift/drift.ts';
-import { verifyConfig } from './drift/verify-content.ts';
-import type { ContentMode } from './entries/desired-tree.ts';
-
-/** All that Shale manages on a node's disk, derived from the rendered config alone. */
-export interface ManagedContent {
-  readonly delivery: ContentMode;
-  readonly config: NodeConfig;
-}
+import type { ManagedContent } from './entries/desired-tree.ts';
 
 /**
  * @param root the running root. @param current what the node runs.
@@ -42,20 +34,6 @@ export function standardContent({ rendered }: Extract<Current, { mode: 'Standard
 export async function carriedBy(root: string): Promise<ManagedContent | undefined> {
   const config = await readImageConfig(root);
   return config === undefined ? undefined : { delivery: 'Layered', config };
-}
-
-/**
- * @returns where the running root differs from content, in the order of paths; nothing where there is no content.
- * @throws what verifyConfig throws.
- */
-export async function verifyContent(
-  root: string,
-  content: ManagedContent | undefined,
-  signal: AbortSignal,
-): Promise<readonly Drift[]> {
-  if (content === undefined) return [];
-  const { config, delivery } = content;
-  return verifyConfig(root, config, { delivery, signal });
 }
 
 /** @returns whether only an image brings what has this name. @param name without links. */

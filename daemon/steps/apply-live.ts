@@ -5,12 +5,12 @@ import { writesAtOnce } from '../../disruption/opt-in.ts';
 import { reloadsSshd, sshdCauses } from '../../disruption/sshd-reload.ts';
 import { withdrawnUnits } from '../../disruption/withdrawn-units.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
-import { verifyConfig } from '../content/drift/verify-content.ts';
+import { verifyContent } from '../content/drift/verify-content.ts';
 import { applyLive, verifyLive } from '../content/live/live-apply.ts';
-import { carriedBy, managedContent, verifyContent, withKnownOwner } from '../content/managed-content.ts';
+import { carriedBy, managedContent, standardContent, withKnownOwner } from '../content/managed-content.ts';
 import { checkContent, UndoError, writeContent } from '../content/write/write-content.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
-import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
+import { type Current, writtenConfigOf } from '../records/current.ts';
 import { begin, type JournalEntryAt, leftOnDisk } from '../records/journal.ts';
 import { mergeManaged } from '../records/managed-paths.ts';
 import { actOnServices, type ServiceActions } from './act-on-services.ts';
@@ -162,11 +162,14 @@ interface LiveContent {
 /** The content is the rendered config's, written to the running root. */
 function liveConfig(work: DiskWork, next: Extract<Current, { mode: 'Standard' }>): LiveContent {
   const { root } = work.ports.host;
-  const to = nodeConfigOf(next.rendered);
+  const content = standardContent(next);
   return {
-    configs: async () => ({ from: writtenConfigOf(work.current), to }),
+    configs: async () => ({ from: writtenConfigOf(work.current), to: content.config }),
     apply: () => writeRunningConfig(work, next),
-    differing: async () => (await verifyConfig(root, to)).map((drift) => drift.path),
+    differing: async () => {
+      const drifts = await verifyContent({ root }, content, work.signal);
+      return drifts.map(({ path }) => path);
+    },
     // The booted deployment is the next boot.
     settleNextBoot: async () => undefined,
   };
@@ -217,7 +220,7 @@ async function liveImage(work: DiskWork, next: Extract<Current, { mode: 'Layered
       });
     },
     differing: async () => {
-      const drifts = withKnownOwner(await verifyContent(host.root, coming, signal));
+      const drifts = withKnownOwner(await verifyContent({ root: host.root }, coming, signal));
       const live = await verifyLive({ host, booted, staged, signal });
       const paths = [...live, ...drifts.map((drift) => drift.path)];
       return [...new Set(paths)].sort();

@@ -2,11 +2,11 @@ import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { endForce, isForced } from '../content/drift/drift.ts';
-import type { ComparedHost } from '../content/drift/label-drift.ts';
+import { standardContent } from '../content/managed-content.ts';
 import { type RestoreTarget, restoreLabels } from '../content/write/restore-content.ts';
-import { writeConfig } from '../content/write/write-content.ts';
+import { writeContent } from '../content/write/write-content.ts';
 import type { NodePorts } from '../host/host.ts';
-import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
+import { type Current, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
 import type { Observation } from './step.ts';
 import type { StepContext } from './step-context.ts';
@@ -85,26 +85,19 @@ export function writtenOver(
 /** Writes a config of standard mode to the running root. A write that fails leaves all as it was. */
 export async function writeRunningConfig(
   { ports, current, disk, onWritten, signal }: DiskWork,
-  { rendered }: Extract<Current, { mode: 'Standard' }>,
+  next: Extract<Current, { mode: 'Standard' }>,
 ): Promise<void> {
   const { root } = ports.host;
   const target = writeTarget(ports);
-  const content = { delivery: 'Standard', config: nodeConfigOf(rendered) } as const;
+  const from = { delivery: 'Standard', config: writtenConfigOf(current) } as const;
+  const to = standardContent(next);
   const isAllowed = await isForced(root);
   const force = disk === 'Uncertain' || isAllowed;
-  await writeConfig(target, { from: writtenConfigOf(current), to: content.config, force }, { signal });
+  await writeContent(target, { from, to, force }, { signal });
   // The permission covers labels of files that stay as they are.
-  if (isAllowed) await restoreLabels(target, content, signal);
+  if (isAllowed) await restoreLabels(target, to, signal);
   await onWritten?.();
   await endForce(root);
-}
-
-/** @returns the running host, to be compared with what it runs. */
-export function comparedHost({
-  host: { root },
-  wrongLabels,
-}: { readonly host: Pick<NodePorts['host'], 'root'> } & Pick<NodePorts, 'wrongLabels'>): ComparedHost {
-  return { root, wrongLabels };
 }
 
 /** @returns where standard mode writes: the running root. */

@@ -3,7 +3,8 @@ import type { FailureReason, UpdateRecord } from '../../api/machine-config-node.
 import { imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { sameList } from '../../machineconfig/diff.ts';
-import { type ManagedContent, managedContent } from '../content/managed-content.ts';
+import type { ManagedContent } from '../content/entries/desired-tree.ts';
+import { managedContent } from '../content/managed-content.ts';
 import { settleStateContent } from '../content/write/state-content.ts';
 import { retireWatchdog } from '../host/boot-watchdog/install.ts';
 import type { NodePorts } from '../host/host.ts';

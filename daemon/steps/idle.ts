@@ -8,7 +8,6 @@ import { managedContent } from '../content/managed-content.ts';
 import { imagesOfPolicy } from '../os/image-policy/keep-image-policy.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { readLeftOut, writeLeftOut } from '../records/left-out.ts';
-import { comparedHost } from './disk-work.ts';
 import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
 import { settleNextBoot } from './next-boot.ts';
@@ -85,8 +84,7 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
     memory.drift = undefined;
     return undefined;
   }
-  const { config, delivery } = content;
-  const names = new Map(await watchedNames({ root }, config, delivery));
+  const names = new Map(await watchedNames({ root }, content));
   names.set(path.dirname(forceFileIn(root)), new Set([path.basename(nodePaths.forceFile)]));
   driftWatch.watch(names);
   if (await isForced(root)) {
@@ -94,7 +92,7 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
     await endForce(root);
   }
   const leftOut = await readLeftOut(root);
-  const drifts = await verifyWithLabels(comparedHost(ports), content, signal);
+  const drifts = await verifyWithLabels(ports, content, signal);
   const drift = nodeDrift({ current, content, drifts, leftOut }, observation);
   const why = drift?.reason === 'ConfigDrift' ? drift.why : undefined;
   if (why !== memory.drift) {

@@ -1,12 +1,12 @@
 import { present } from '../../api/present.ts';
 import { CHANGED, type Drift } from '../content/drift/drift.ts';
 import { verifyWithLabels } from '../content/drift/label-drift.ts';
-import { type ManagedContent, managedContent } from '../content/managed-content.ts';
+import type { ManagedContent } from '../content/entries/desired-tree.ts';
+import { managedContent } from '../content/managed-content.ts';
 import type { NodePorts } from '../host/host.ts';
 import { readCurrent } from '../records/current.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { type LeftOut, readLeftOut, writeLeftOut } from '../records/left-out.ts';
-import { comparedHost } from './disk-work.ts';
 
 /**
  * @param content what an update was to bring. @param drifts where the disk differs from that, at the update's end.
@@ -37,6 +37,6 @@ export async function takeUpLeftOut(ports: NodePorts, signal: AbortSignal): Prom
   const current = await readCurrent(root);
   if (current?.config !== last.config || (await readLeftOut(root)) !== undefined) return;
   const content = await managedContent(root, current);
-  const drifts = await verifyWithLabels(comparedHost(ports), content, signal);
+  const drifts = await verifyWithLabels(ports, content, signal);
   await writeLeftOut(root, leftOutOf(content, drifts));
 }

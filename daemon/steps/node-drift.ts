@@ -1,7 +1,8 @@
 import type { FailureReason } from '../../api/machine-config-node.ts';
 import { type Drift, formatDrifts, formatLeftOut } from '../content/drift/drift.ts';
 import { formatKernelArgumentDrifts, kernelArgumentDrifts } from '../content/drift/kernel-argument-drift.ts';
-import { byCause, type ManagedContent } from '../content/managed-content.ts';
+import type { ManagedContent } from '../content/entries/desired-tree.ts';
+import { byCause } from '../content/managed-content.ts';
 import type { Current } from '../records/current.ts';
 import type { LeftOut } from '../records/left-out.ts';
 import type { Observation } from './step.ts';

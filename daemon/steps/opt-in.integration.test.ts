@@ -16,7 +16,8 @@ import { type DaemonUnderTest, HOLDER, startDaemon } from '../../test/fixtures/r
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../../workshop/sandbox/node/service-recorder.ts';
-import { managedContent, verifyContent } from '../content/managed-content.ts';
+import { verifyContent } from '../content/drift/verify-content.ts';
+import { managedContent } from '../content/managed-content.ts';
 
 const STATE = '/var/lib/app/seed.conf';
 const KEYS = '/home/core/.ssh/authorized_keys.d/ignition';
@@ -91,7 +92,7 @@ async function inStandardMode(daemon: DaemonUnderTest, config = rendered('render
 async function differences(node: TestNode, config: string, image: DigestedPullspec) {
   const content = await managedContent(node.host.root, { version: 1, mode: 'Layered', config, image });
   expect(content?.config.name).toBe(config);
-  return verifyContent(node.host.root, content, deadline(10_000));
+  return verifyContent({ root: node.host.root }, content, deadline(10_000));
 }
 
 /** The config of these nodes has keys, which its image has elsewhere. */

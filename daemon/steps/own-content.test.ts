@@ -67,7 +67,7 @@ describe('what somebody has changed', () => {
     const { at, root, require, refuse } = await nodeWith('wrong');
     const { context } = await stepUnderTest();
     const { signal } = context;
-    const host = { root, wrongLabels: noWrongLabels };
+    const host = { host: { root }, wrongLabels: noWrongLabels };
     const content = await managedContent(root, current);
     const found = () => verifyWithLabels(host, content, signal);
     await writeLeftOut(root, leftOutOf(content, await found(), 'no room'));

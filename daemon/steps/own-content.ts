@@ -1,8 +1,9 @@
 import path from 'node:path';
 import { endForce, isForced } from '../content/drift/drift.ts';
 import { verifyWithLabels } from '../content/drift/label-drift.ts';
+import type { ManagedContent } from '../content/entries/desired-tree.ts';
 import { desiredTree } from '../content/entries/desired-tree.ts';
-import { byCause, type ManagedContent, managedContent } from '../content/managed-content.ts';
+import { byCause, managedContent } from '../content/managed-content.ts';
 import { restoreContent } from '../content/write/restore-content.ts';
 import { ForeignChangeError } from '../content/write/write-content.ts';
 import { HostTree } from '../files/host-tree.ts';
@@ -12,7 +13,7 @@ import { contentDigest } from '../files/tree-entry.ts';
 import { etcOfImage } from '../files/units-of-image.ts';
 import { readLeftOut } from '../records/left-out.ts';
 import type { ManagedPaths } from '../records/managed-paths.ts';
-import { comparedHost, type DiskWork, writeTarget } from './disk-work.ts';
+import { type DiskWork, writeTarget } from './disk-work.ts';
 
 /**
  * Ensures that what the node's config names is as it was rendered before an image takes its place: ostree's merge would
@@ -29,7 +30,7 @@ export async function requireOwnContent({ ports, current, disk, signal }: DiskWo
     await endForce(root);
     return;
   }
-  const drifts = await verifyWithLabels(comparedHost(ports), content, signal);
+  const drifts = await verifyWithLabels(ports, content, signal);
   const { byHand } = byCause(drifts, await readLeftOut(root));
   if (byHand.length > 0) throw new ForeignChangeError(byHand);
 }
@@ -56,7 +57,7 @@ export async function contentOfConfigs(
   await using tree = new HostTree({ root });
   for (const content of contents) {
     if (content === undefined) continue;
-    const desired = await desiredTree({ root }, content.config, content.delivery);
+    const desired = await desiredTree({ root }, content);
     const ofImage = content.delivery === 'Layered' ? await notInImage(root, signal) : [];
     for (const name of new Set([...desired.keys(), ...ofImage])) {
       // What can't be reached is nothing of Shale's.

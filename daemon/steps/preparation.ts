@@ -6,8 +6,8 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { type Drift, formatDrifts, isForced } from '../content/drift/drift.ts';
 import { verifyWithLabels } from '../content/drift/label-drift.ts';
-import { desiredTree, UnknownAccountError } from '../content/entries/desired-tree.ts';
-import { byCause, type ManagedContent, managedContent } from '../content/managed-content.ts';
+import { desiredTree, type ManagedContent, UnknownAccountError } from '../content/entries/desired-tree.ts';
+import { byCause, managedContent } from '../content/managed-content.ts';
 import { checkContent } from '../content/write/write-content.ts';
 import { NoRoomError } from '../content/write/write-log.ts';
 import { PathError } from '../files/host-file-error.ts';
@@ -18,7 +18,6 @@ import type { RebootKind } from '../reboot/reboot-words.ts';
 import { type Current, nodeConfigOf, PrepareRefused } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLeftOut } from '../records/left-out.ts';
-import { comparedHost } from './disk-work.ts';
 import type { DeploymentChange } from './update.ts';
 
 /** The node that a target is prepared for. */
@@ -98,7 +97,7 @@ export async function refuseChangedDisk({
   const { root } = ports.host;
   if (stuck !== undefined || (await isForced(root))) return;
   const content = await managedContent(root, current);
-  const drifts = await verifyWithLabels(comparedHost(ports), content, signal);
+  const drifts = await verifyWithLabels(ports, content, signal);
   const { byHand } = byCause(drifts, await readLeftOut(root));
   if (byHand.length > 0) throw new ChangedDisk(byHand);
 }
@@ -139,7 +138,7 @@ export async function refuseUnwritable(
  */
 export async function refuseUnknownOwners({ ports }: OnDisk, to: ManagedContent): Promise<void> {
   const { root } = ports.host;
-  const desired = [...(await desiredTree({ root }, to.config, to.delivery)).values()];
+  const desired = [...(await desiredTree({ root }, to)).values()];
   const unknown = desired.flatMap(({ unknownOwner }) => unknownOwner ?? []);
   if (unknown.length === 0) return;
   throw new PrepareRefused(`${to.config.name} can't be written to this node: ${unknown.join('; ')}`);

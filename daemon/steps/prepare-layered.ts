@@ -4,9 +4,10 @@ import { imageRebootsBecause } from '../../disruption/image-reboots.ts';
 import { decideEqualOptIn, decideOptIn, rebootBecause as optInReboots } from '../../disruption/opt-in.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
 import { RegistryError } from '../../image/registry/registry-error.ts';
+import { verifyContent } from '../content/drift/verify-content.ts';
 import { desiredTree } from '../content/entries/desired-tree.ts';
 import { type LivePlan, planLiveApply } from '../content/live/live-plan.ts';
-import { carriedBy, standardContent, verifyContent } from '../content/managed-content.ts';
+import { carriedBy, standardContent } from '../content/managed-content.ts';
 import { HostTree } from '../files/host-tree.ts';
 import { LiveApplyRefused } from '../files/tree-change.ts';
 import { isRemoval } from '../files/write-step.ts';
@@ -250,7 +251,7 @@ async function findDifference(
 ): Promise<string | undefined> {
   const { root } = host;
   // The force file permits what was changed by hand; a reboot puts it right.
-  const [drift] = await verifyContent(root, standardContent(current), signal);
+  const [drift] = await verifyContent({ root }, standardContent(current), signal);
   if (drift !== undefined) return `${drift.path} is not as ${current.config} has it`;
   const content = await carriedBy(staged.root);
   if (content === undefined) return 'the image carries no rendered config';
@@ -263,7 +264,7 @@ async function findDifference(
   try {
     const plan = await planLiveApply({ root, booted, staged, managed }, signal);
     const ofLayer = await realPlaces(root, [
-      ...(await desiredTree({ root }, content.config, content.delivery)).keys(),
+      ...(await desiredTree({ root }, content)).keys(),
       nodePaths.imageConfig,
       nodePaths.tmpfiles,
     ]);

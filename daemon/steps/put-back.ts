@@ -1,4 +1,4 @@
-import type { ManagedContent } from '../content/managed-content.ts';
+import type { ManagedContent } from '../content/entries/desired-tree.ts';
 import { restoreContent } from '../content/write/restore-content.ts';
 import { writeTarget } from './disk-work.ts';
 import { normal, type StepContext } from './step-context.ts';

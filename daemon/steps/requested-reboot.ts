@@ -8,7 +8,6 @@ import { managedContent } from '../content/managed-content.ts';
 import { ignoreMissing } from '../files/tree-entry.ts';
 import type { Current } from '../records/current.ts';
 import { formatAwaitedGrant } from './await-grant.ts';
-import { comparedHost } from './disk-work.ts';
 import type { Observation } from './step.ts';
 import { publish, type StepContext, type StepOutcome } from './step-context.ts';
 import { imageOfTarget, type Target, type Update } from './update.ts';
@@ -76,7 +75,7 @@ export async function awaitReboot(
 ): Promise<StepOutcome> {
   const { ports, signal } = context;
   const content = await managedContent(ports.host.root, observation.current);
-  const drifts = await verifyWithLabels(comparedHost(ports), content, signal);
+  const drifts = await verifyWithLabels(ports, content, signal);
   if (drifts.length > 0) {
     const why = `${formatDrifts(drifts)}; the requested reboot waits for that`;
     await publish(context, observation, { kind: 'drifted', why, reason: 'ConfigDrift', byHand: drifts });

@@ -1,11 +1,11 @@
-import { verifyConfig } from '../content/drift/verify-content.ts';
+import { verifyContent } from '../content/drift/verify-content.ts';
 import { managedContent, standardContent } from '../content/managed-content.ts';
 import { restoreLabels } from '../content/write/restore-content.ts';
 import { leftOfOthers } from '../content/write/state-content.ts';
 import { writeContent } from '../content/write/write-content.ts';
 import { removeWatchdog } from '../host/boot-watchdog/install.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
-import { type Current, imageOf, nodeConfigOf, readCurrent } from '../records/current.ts';
+import { type Current, imageOf, readCurrent } from '../records/current.ts';
 import { advance, type JournalEntry, type JournalEntryAt } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { waitForLease } from './await-grant.ts';
@@ -104,8 +104,8 @@ export async function recordHostRollback(
   { entry, mark }: { readonly entry: JournalEntry; readonly mark: WatchdogMark },
   { bootID, current }: Observation,
 ): Promise<StepOutcome> {
-  const { journal, ports } = context;
-  const hasLeftFiles = (await filesLeft(ports.host.root, current, entry.next)).length > 0;
+  const { journal, ports, signal } = context;
+  const hasLeftFiles = (await filesLeft(ports.host.root, { current, next: entry.next }, signal)).length > 0;
   const { reason, why } = mark;
   const failedBoot = hasLeftFiles ? bootID : mark.bootID;
   await journal.write(advance(entry, 'rollingBack', { failedBoot, reason, why, byHost: true }));
@@ -119,16 +119,16 @@ export async function recordHostRollback(
  */
 async function filesLeft(
   root: string,
-  current: Current | undefined,
-  next: Current,
+  { current, next }: { readonly current: Current | undefined; readonly next: Current },
+  signal: AbortSignal,
 ): Promise<readonly string[]> {
   if (next.mode === 'Layered') {
     const content = await managedContent(root, current);
     return content === undefined ? [] : leftOfOthers(root, content);
   }
   if (current?.mode !== 'Standard') return [];
-  const differing = async ({ rendered }: typeof current) =>
-    (await verifyConfig(root, nodeConfigOf(rendered))).map(({ path }) => path);
+  const differing = async (config: typeof current) =>
+    (await verifyContent({ root }, standardContent(config), signal)).map(({ path }) => path);
   const fromNext = new Set(await differing(next));
   return (await differing(current)).filter((path) => !fromNext.has(path));
 }

@@ -10,7 +10,7 @@ import { asRebooted } from '../reboot/reboot-words.ts';
 import { advance, type JournalEntry, type JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { writeLeftOut } from '../records/left-out.ts';
-import { comparedHost, writeTarget } from './disk-work.ts';
+import { writeTarget } from './disk-work.ts';
 import { endChangedTarget, endUnhealthyTarget, finish } from './end-update.ts';
 import { unverifiedBecause } from './first-boot.ts';
 import { type Checks, decideHealth, type KubeletBoot, lookAtKubelet, MOST_BOOTS } from './health.ts';
@@ -112,15 +112,15 @@ async function endVerified(
   observation: Observation,
 ): Promise<StepOutcome> {
   const { ports, signal } = context;
-  const host = comparedHost(ports);
-  const content = await managedContent(host.root, entry.next);
+  const { root } = ports.host;
+  const content = await managedContent(root, entry.next);
   // Another image may have another policy: nobody has changed the labels of what came along.
   if (content !== undefined) await restoreLabels(writeTarget(ports), content, signal);
   // What is not there at the end of an update is what it did not bring; from here on, what differs otherwise was
   // changed.
-  const drifts = await verifyWithLabels(host, content, signal);
+  const drifts = await verifyWithLabels(ports, content, signal);
   const leftOut = leftOutOf(content, drifts, entry.notBrought);
-  await writeLeftOut(host.root, leftOut);
+  await writeLeftOut(root, leftOut);
   const drift = nodeDrift({ current: entry.next, content, drifts, leftOut }, observation);
   return drift === undefined
     ? finish(context, entry, observation)

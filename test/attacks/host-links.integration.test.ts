@@ -15,12 +15,12 @@ import {
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { verifyConfig } from '../../daemon/content/drift/verify-content.ts';
-import { type WriteTarget, writeConfig } from '../../daemon/content/write/write-content.ts';
+import type { WriteTarget } from '../../daemon/content/write/write-content.ts';
 import { takeSteps } from '../../daemon/files/write-step.ts';
 import { emptyNodeConfig as empty, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { configOf, fileOf } from '../fixtures/configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
+import { verifyConfig, writeConfig } from '../fixtures/standard-content.ts';
 import { createTree, snapshot } from '../fixtures/written-tree.ts';
 
 const signal = deadline(300_000);

@@ -12,17 +12,16 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
-import { verifyConfig } from '../../daemon/content/drift/verify-content.ts';
+import { verifyContent } from '../../daemon/content/drift/verify-content.ts';
 import { UnknownAccountError } from '../../daemon/content/entries/desired-tree.ts';
 import { applyLive, type LiveApply, verifyLive } from '../../daemon/content/live/live-apply.ts';
 import { untouchedManagedPaths } from '../../daemon/content/live/managed-etc.ts';
-import { carriedBy, managedContent, verifyContent } from '../../daemon/content/managed-content.ts';
+import { carriedBy, managedContent } from '../../daemon/content/managed-content.ts';
 import { settleStateContent } from '../../daemon/content/write/state-content.ts';
 import {
   checkContent,
   ForeignChangeError,
   type WriteTarget,
-  writeConfig,
   writeContent,
 } from '../../daemon/content/write/write-content.ts';
 import { PathError } from '../../daemon/files/host-file-error.ts';
@@ -35,6 +34,7 @@ import { mergeManaged, readManagedPaths, writeManagedPaths } from '../../daemon/
 import { contentOfConfigs } from '../../daemon/steps/own-content.ts';
 import { refuseUnknownOwners, refuseUnwritable } from '../../daemon/steps/preparation.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { verifyConfig, writeConfig } from '../fixtures/standard-content.ts';
 import { hasFragments, mergeEtc, Refused, runTmpfiles } from './images.ts';
 import { copyTree } from './listing.ts';
 
@@ -245,7 +245,7 @@ async function settle(node: Node): Promise<void> {
 }
 
 async function requireUnchanged(root: string, current: Current | undefined, when: string): Promise<void> {
-  const drifts = await verifyContent(root, await managedContent(root, current), signal);
+  const drifts = await verifyContent({ root }, await managedContent(root, current), signal);
   if (drifts.length === 0) return;
   throw new BrokenPromise(
     `${when} is reported as changed: ${drifts.map(({ message }) => message).join('; ')}`,

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { verifyConfig } from '../../daemon/content/drift/verify-content.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { everyCase, seed } from '../fixtures/sample.ts';
+import { verifyConfig } from '../fixtures/standard-content.ts';
 import { type BaseEntry, type CaseUnit, type UnitCase, unitCases } from './unit-case.ts';
 import {
   comparable,

@@ -4,7 +4,6 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { nodePaths } from '../../api/names.ts';
 import { layerContent } from '../../builder/layer/layer-content.ts';
-import { writeConfig } from '../../daemon/content/write/write-content.ts';
 import { readTree } from '../../daemon/files/read-tree.ts';
 import { etcOfImage } from '../../daemon/files/units-of-image.ts';
 import { writeLayer } from '../../image/layer/write-layer.ts';
@@ -12,6 +11,7 @@ import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { layeredFiles } from '../../machineconfig/layered-files.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { writeConfig } from '../fixtures/standard-content.ts';
 import type { BaseEntry, UnitCase } from './unit-case.ts';
 
 const run = promisify(execFile);

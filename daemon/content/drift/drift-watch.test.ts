@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { configOf } from '../../../test/fixtures/configs.ts';
 import { patience } from '../../../test/fixtures/patience.ts';
+import { written } from '../../../test/fixtures/standard-content.ts';
 import { DriftWatch, type WatchedNames, watchedNames } from './drift-watch.ts';
 
 let root: string;
@@ -76,7 +77,7 @@ test('a path is watched in its directory, or where the first that is missing abo
     '/etc/none/deep/file': '',
     '/var/x': '',
   });
-  expect(await watchedNames({ root }, config)).toEqual(
+  expect(await watchedNames({ root }, written(config))).toEqual(
     new Map([
       [at('etc/app'), new Set(['file', 'other'])],
       [at('etc'), new Set(['none'])],
@@ -84,6 +85,8 @@ test('a path is watched in its directory, or where the first that is missing abo
     ]),
   );
   const withPassword = configOf({}, { passwordHashes: new Map([['core', '*']]) });
-  expect(await watchedNames({ root }, withPassword)).toEqual(new Map([[at('etc'), new Set(['shadow'])]]));
-  expect(await watchedNames({ root }, configOf({ relative: '' }))).toEqual(new Map());
+  expect(await watchedNames({ root }, written(withPassword))).toEqual(
+    new Map([[at('etc'), new Set(['shadow'])]]),
+  );
+  expect(await watchedNames({ root }, written(configOf({ relative: '' })))).toEqual(new Map());
 });

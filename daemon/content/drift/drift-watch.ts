@@ -1,9 +1,8 @@
 import { type FSWatcher, watch } from 'node:fs';
 import path from 'node:path';
 import type { Logger } from 'pino';
-import type { NodeConfig } from '../../../machineconfig/node-config.ts';
 import { HostTree, rootOf, type TreeRoots } from '../../files/host-tree.ts';
-import { type ContentMode, desiredTree } from '../entries/desired-tree.ts';
+import { desiredTree, type ManagedContent } from '../entries/desired-tree.ts';
 import { locateContent } from '../entries/locate-content.ts';
 import { SHADOW } from '../passwords.ts';
 
@@ -69,18 +68,14 @@ export class DriftWatch {
 }
 
 /**
- * @returns what to watch for a config's paths to be as it wants them: each path in its directory, and where that is not
+ * @returns what to watch for content's paths to be as it has them: each path in its directory, and where that is not
  *   there, the first of its parents that is missing.
  */
-export async function watchedNames(
-  target: TreeRoots,
-  config: NodeConfig,
-  delivery?: ContentMode,
-): Promise<WatchedNames> {
+export async function watchedNames(target: TreeRoots, content: ManagedContent): Promise<WatchedNames> {
   const names = new Map<string, Set<string>>();
   await using tree = new HostTree(target);
-  const passwords = config.passwordHashes.size > 0 ? [SHADOW] : [];
-  const paths = await locateContent(tree, await desiredTree(target, config, delivery));
+  const passwords = content.config.passwordHashes.size > 0 ? [SHADOW] : [];
+  const paths = await locateContent(tree, await desiredTree(target, content));
   const locations = paths.map(({ location }) => location);
   for (const name of passwords) locations.push(await tree.find(name));
   for (const location of locations) {

@@ -1,15 +1,16 @@
 import { by } from '../../../api/order.ts';
 import { HostTree } from '../../files/host-tree.ts';
+import type { Host } from '../../host/host.ts';
 import type { WrongLabels } from '../../host/selinux-labels.ts';
-import { desiredTree } from '../entries/desired-tree.ts';
+import { desiredTree, type ManagedContent } from '../entries/desired-tree.ts';
 import { locateContent } from '../entries/locate-content.ts';
-import { isOfImage, type ManagedContent, verifyContent } from '../managed-content.ts';
+import { isOfImage } from '../managed-content.ts';
 import type { Drift } from './drift.ts';
+import { verifyContent } from './verify-content.ts';
 
 /** The running host, as far as its content is compared. */
 export interface ComparedHost {
-  /** The running root. */
-  readonly root: string;
+  readonly host: Pick<Host, 'root'>;
   readonly wrongLabels: WrongLabels;
 }
 
@@ -26,14 +27,14 @@ interface LabelDrift extends Drift {
  * @returns where they differ, in the order of paths. @throws what verifyContent throws, OsCommandError.
  */
 export async function verifyWithLabels(
-  host: ComparedHost,
+  compared: ComparedHost,
   content: ManagedContent | undefined,
   signal: AbortSignal,
 ): Promise<readonly Drift[]> {
-  const drifts = await verifyContent(host.root, content, signal);
+  const drifts = await verifyContent({ root: compared.host.root }, content, signal);
   if (content === undefined) return drifts;
   const differing = new Set(drifts.map((drift) => drift.path));
-  const labels = (await labelDrifts(host, content, signal)).filter((drift) => !differing.has(drift.path));
+  const labels = (await labelDrifts(compared, content, signal)).filter((drift) => !differing.has(drift.path));
   return [...drifts, ...labels].sort(by((drift) => drift.path));
 }
 
@@ -42,16 +43,13 @@ export async function verifyWithLabels(
  *   the image's. @throws PasswordError, UnknownAccountError, OsCommandError, the file system's errors.
  */
 export async function labelDrifts(
-  { root, wrongLabels }: ComparedHost,
-  { config, delivery }: ManagedContent,
+  { host: { root }, wrongLabels }: ComparedHost,
+  content: ManagedContent,
   signal: AbortSignal,
 ): Promise<readonly LabelDrift[]> {
   const pathOf = new Map<string, string>();
   await using tree = new HostTree({ root });
-  for (const { path, desired, location } of await locateContent(
-    tree,
-    await desiredTree({ root }, config, delivery),
-  )) {
+  for (const { path, desired, location } of await locateContent(tree, await desiredTree({ root }, content))) {
     // What can't be reached, or has no directory, is drift of another kind.
     if (desired.entry === undefined || location === undefined || location.missingParents.length > 0) continue;
     if (!isOfImage(location.name)) pathOf.set(location.name, path);

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configOf, fileOf, unitsOf } from '../../../test/fixtures/configs.ts';
+import { verifyConfig } from '../../../test/fixtures/standard-content.ts';
 import { UnknownAccountError } from '../entries/desired-tree.ts';
-import { verifyConfig } from './verify-content.ts';
 
 describe('verifyConfig', () => {
   let root: string;

@@ -5,8 +5,9 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { NodeConfig } from '../../../machineconfig/node-config.ts';
 import { configOf, fileOf } from '../../../test/fixtures/configs.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
+import { verifyConfig, written } from '../../../test/fixtures/standard-content.ts';
 import { labelDrifts } from './label-drift.ts';
-import { verifyConfig } from './verify-content.ts';
+import { verifyContent } from './verify-content.ts';
 
 /** Files belong to whoever runs the test. */
 const OWN = { user: { id: process.getuid?.() ?? 0 }, group: { id: process.getgid?.() ?? 0 } };
@@ -57,24 +58,22 @@ test('what lies behind a link that anybody could have made can not be reached', 
     compared.push(names);
     return [];
   };
-  expect(await labelDrifts({ root, wrongLabels }, { config: wanted, delivery: 'Standard' }, signal)).toEqual(
-    [],
-  );
+  expect(await labelDrifts({ host: { root }, wrongLabels }, written(wanted), signal)).toEqual([]);
   expect(compared).toEqual([[]]);
 });
 
 test('what can not be looked at is no drift', async () => {
   const wanted = config({ [`/etc/${'x'.repeat(300)}/file`]: 'text' });
   await expect(verifyConfig(root, wanted)).rejects.toThrow('ENAMETOOLONG');
-  const host = { root, wrongLabels: async () => [] };
-  const labels = labelDrifts(host, { config: wanted, delivery: 'Standard' }, signal);
+  const host = { host: { root }, wrongLabels: async () => [] };
+  const labels = labelDrifts(host, written(wanted), signal);
   await expect(labels).rejects.toThrow('ENAMETOOLONG');
 });
 
 test('an owner that the node does not know is told in layered mode, whatever is there', async () => {
   const file = fileOf('/etc/file', 'text', { user: { name: 'nobody-here' } });
   const wanted = configOf({}, { files: new Map([[file.path, file]]) });
-  expect(await verifyConfig(root, wanted, { delivery: 'Layered' })).toEqual([
+  expect(await verifyContent({ root }, { config: wanted, delivery: 'Layered' }, signal)).toEqual([
     { path: '/etc/file', what: 'account', message: expect.stringContaining('user nobody-here is neither') },
   ]);
 });

@@ -1,39 +1,35 @@
 import { by } from '../../../api/order.ts';
-import type { NodeConfig } from '../../../machineconfig/node-config.ts';
 import { PathError } from '../../files/host-file-error.ts';
 import { HostTree, type TreeRoots } from '../../files/host-tree.ts';
-import { type ContentMode, desiredTree } from '../entries/desired-tree.ts';
+import { desiredTree, type ManagedContent } from '../entries/desired-tree.ts';
 import { hardLinkProblem, type LocatedPath, locateContent } from '../entries/locate-content.ts';
 import { passwordDrifts, readPasswordFields } from '../passwords.ts';
 import { type Drift, driftOf, sizeDriftOf } from './drift.ts';
 
 /**
- * Compares a tree with what a config wants there.
+ * Compares a tree with the content that it is to have.
  *
- * @param root of the tree. @param varRoot the root that has its /var, when that is another. @param delivery how the
- *   config came there; by standard mode unless given.
- * @returns where they differ, in the order of paths; none when the tree is as the config wants it.
+ * @param target the running root, or a staged deployment's. @param content undefined where there is none to have.
+ * @returns where they differ, in the order of paths; none when the tree is as it should be.
  * @throws UnknownAccountError, PasswordError, the file system's errors, the signal's reason when aborted.
  */
-export async function verifyConfig(
-  root: string,
-  config: NodeConfig,
-  options: {
-    readonly varRoot?: string;
-    readonly delivery?: ContentMode;
-    readonly signal?: AbortSignal;
-  } = {},
+export async function verifyContent(
+  target: TreeRoots,
+  content: ManagedContent | undefined,
+  signal: AbortSignal,
 ): Promise<readonly Drift[]> {
-  const { varRoot, delivery, signal } = options;
-  const target: TreeRoots = { root, varRoot };
+  if (content === undefined) return [];
+  const { config } = content;
   const drifts: Drift[] = [];
   await using tree = new HostTree(target);
-  for (const each of await locateContent(tree, await desiredTree(target, config, delivery))) {
-    signal?.throwIfAborted();
+  for (const each of await locateContent(tree, await desiredTree(target, content))) {
+    signal.throwIfAborted();
     const drift = await driftAt(tree, each);
     if (drift !== undefined) drifts.push(drift);
   }
-  if (config.passwordHashes.size > 0) drifts.push(...passwordDrifts(config, await readPasswordFields(root)));
+  if (config.passwordHashes.size > 0) {
+    drifts.push(...passwordDrifts(config, await readPasswordFields(target.root)));
+  }
   return drifts.sort(by(({ path }) => path));
 }
 

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { layeredFiles } from '../../../machineconfig/layered-files.ts';
 import { emptyNodeConfig, type NodeConfig, type NodeLink } from '../../../machineconfig/node-config.ts';
 import { readTreeEntry } from '../../files/tree-entry.ts';
-import { desiredTree, UnknownAccountError } from './desired-tree.ts';
+import { type ManagedContent, desiredTree as treeOf, UnknownAccountError } from './desired-tree.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const byName = { user: { name: 'app' }, group: { name: 'app' } };
@@ -23,6 +23,12 @@ beforeEach(async () => {
   await writeFile(path.join(root, 'etc/passwd'), 'app:x:200:201::/home/app:/bin/sh\nbad:x:no:1::/bad:\n\n');
   await writeFile(path.join(root, 'etc/group'), 'users:x:300:\nbad:x:no:\n');
 });
+
+const desiredTree = (
+  target: { readonly root: string },
+  config: NodeConfig,
+  delivery: ManagedContent['delivery'] = 'Standard',
+) => treeOf(target, { delivery, config });
 
 type Owners = Pick<NodeLink, 'user' | 'group'>;
 

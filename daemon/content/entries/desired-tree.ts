@@ -42,11 +42,15 @@ const ROOT_ONLY = { uid: 0, gid: 0 };
 /** What MCO makes missing parents with (`defaultDirectoryPermissions`). */
 const PARENTS: Attributes = { mode: 0o755, ...ROOT_ONLY };
 
-/** How a config comes to a node: written by the daemon, or in an image. */
-export type ContentMode = Current['mode'];
+/** All that Shale manages on a node's disk, derived from the rendered config alone. */
+export interface ManagedContent {
+  /** How the config comes to the node: written by the daemon, or in an image. */
+  readonly delivery: Current['mode'];
+  readonly config: NodeConfig;
+}
 
 /**
- * What a config wants on a node's disk, path by path: names of owners and homes looked up in the tree itself, units as
+ * What content has on a node's disk, path by path: names of owners and homes looked up in the tree itself, units as
  * files, drop-ins and links.
  *
  * In standard mode SSH keys go to `~/.ssh/authorized_keys.d/ignition` (MCO `RHCOSDefaultSSHKeyPath`); those of a user
@@ -58,8 +62,7 @@ export type ContentMode = Current['mode'];
  */
 export async function desiredTree(
   target: TreeRoots,
-  config: NodeConfig,
-  delivery: ContentMode = 'Standard',
+  { config, delivery }: ManagedContent,
 ): Promise<DesiredTree> {
   const accounts = await readAccounts(target.root);
   const owners = delivery === 'Standard' ? strictOwners(accounts) : lenientOwners(accounts);

@@ -2,10 +2,10 @@ import { chmod, lstat, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/p
 import { beforeEach, describe, expect, test } from 'vitest';
 import { emptyNodeConfig, type NodeConfig } from '../../../machineconfig/node-config.ts';
 import { config, createTree, link, OWN } from '../../../test/fixtures/config-tree.ts';
+import { verifyConfig, written } from '../../../test/fixtures/standard-content.ts';
 import { HostTree } from '../../files/host-tree.ts';
 import { watchedNames } from '../drift/drift-watch.ts';
 import { labelDrifts } from '../drift/label-drift.ts';
-import { verifyConfig } from '../drift/verify-content.ts';
 import { restoreContent } from '../write/restore-content.ts';
 import { desiredTree } from './desired-tree.ts';
 import { locateContent } from './locate-content.ts';
@@ -32,7 +32,7 @@ async function places(
   to: NodeConfig,
 ): Promise<Readonly<Record<string, readonly [string | undefined, string]>>> {
   await using host = new HostTree(tree.target);
-  const paths = await locateContent(host, await desiredTree(tree.target, to));
+  const paths = await locateContent(host, await desiredTree(tree.target, written(to)));
   return Object.fromEntries(
     paths.map(({ path, location }) => [path, [location?.name, location?.missingParents.join(' ') ?? '']]),
   );
@@ -112,7 +112,7 @@ describe('a directory over a link of the base', () => {
     await write(emptyNodeConfig, to);
     expect([await text(file), await base()]).toEqual(['ours', 'of the base']);
     expect(await verifyConfig(target.root, to)).toEqual([]);
-    const watched = await watchedNames(target, to);
+    const watched = await watchedNames(target, written(to));
     expect(watched.get(at('etc/ssl/certs'))).toEqual(new Set(['ca.pem']));
 
     // An admin's link leads to a file with the very same text.
@@ -123,14 +123,13 @@ describe('a directory over a link of the base', () => {
     const drifts = async () =>
       (await verifyConfig(target.root, to)).map(({ path: name, what }) => `${name}: ${what}`);
     expect(await drifts()).toEqual(['/etc/ssl/certs: kind', `${file}: missing`]);
-    expect((await watchedNames(target, to)).get(at('etc/ssl'))).toEqual(new Set(['certs']));
+    expect((await watchedNames(target, written(to))).get(at('etc/ssl'))).toEqual(new Set(['certs']));
     const compared: string[] = [];
     const wrongLabels = async (names: readonly string[]) => {
       compared.push(...names);
       return [];
     };
-    const content = { config: to, delivery: 'Standard' } as const;
-    await labelDrifts({ root: target.root, wrongLabels }, content, signal);
+    await labelDrifts({ host: target, wrongLabels }, written(to), signal);
     expect(compared).toEqual(['/etc/ssl/certs']);
 
     for (const delivery of ['Layered', 'Standard'] as const) {

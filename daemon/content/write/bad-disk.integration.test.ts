@@ -7,9 +7,9 @@ import { emptyNodeConfig as empty } from '../../../machineconfig/node-config.ts'
 import { configOf } from '../../../test/fixtures/configs.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { fill, noMounts, smallDisk } from '../../../test/fixtures/small-disk.ts';
+import { verifyConfig, writeConfig } from '../../../test/fixtures/standard-content.ts';
 import { createTree, first, second, snapshot } from '../../../test/fixtures/written-tree.ts';
-import { verifyConfig } from '../drift/verify-content.ts';
-import { finishOrUndoWrite, writeConfig } from './write-content.ts';
+import { finishOrUndoWrite } from './write-content.ts';
 import { NoRoomError } from './write-log.ts';
 
 const signal = deadline(600_000);

@@ -4,10 +4,10 @@ import { emptyNodeConfig as empty } from '../../../machineconfig/node-config.ts'
 import { deadline, patience } from '../../../test/fixtures/patience.ts';
 import { samplePoints } from '../../../test/fixtures/sample.ts';
 import { fill, noMounts, smallDisk } from '../../../test/fixtures/small-disk.ts';
+import { verifyConfig, writeConfig } from '../../../test/fixtures/standard-content.ts';
 import { createTree, first, second, snapshot } from '../../../test/fixtures/written-tree.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
-import { verifyConfig } from '../drift/verify-content.ts';
-import { finishOrUndoWrite, writeConfig } from './write-content.ts';
+import { finishOrUndoWrite } from './write-content.ts';
 
 const signal = deadline(600_000);
 /** Steps of a sample. */

@@ -6,10 +6,9 @@ import { emptyNodeConfig, type NodeConfig } from '../../../machineconfig/node-co
 import { config, link, OWN } from '../../../test/fixtures/config-tree.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { sample } from '../../../test/fixtures/sample.ts';
+import { verifyConfig, writeConfig } from '../../../test/fixtures/standard-content.ts';
 import { readTree } from '../../files/read-tree.ts';
 import { contentDigest } from '../../files/tree-entry.ts';
-import { verifyConfig } from '../drift/verify-content.ts';
-import { writeConfig } from './write-content.ts';
 import type { WriteTarget } from './write-log.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { Location } from '../../files/host-tree.ts';
 import { isStatePath } from '../../records/state-paths.ts';
-import type { Desired } from '../entries/desired-tree.ts';
-import { isOfImage, type ManagedContent } from '../managed-content.ts';
+import type { Desired, ManagedContent } from '../entries/desired-tree.ts';
+import { isOfImage } from '../managed-content.ts';
 import type { WriteTarget } from './write-log.ts';
 
 /** A write from one content to another, in either mode. */

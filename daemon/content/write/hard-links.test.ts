@@ -2,8 +2,8 @@ import { lstat, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises
 import { describe, expect, test } from 'vitest';
 import { emptyNodeConfig, type NodeConfig, type NodeLink } from '../../../machineconfig/node-config.ts';
 import { config, createTree, OWN } from '../../../test/fixtures/config-tree.ts';
+import { verifyConfig } from '../../../test/fixtures/standard-content.ts';
 import { PathError } from '../../files/host-file-error.ts';
-import { verifyConfig } from '../drift/verify-content.ts';
 
 /** @returns hard links by their targets, and other links by theirs. */
 function links(

@@ -3,9 +3,10 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { emptyNodeConfig } from '../../../machineconfig/node-config.ts';
 import { configOf, fileOf } from '../../../test/fixtures/configs.ts';
+import { writeConfig } from '../../../test/fixtures/standard-content.ts';
 import { stepUnderTest } from '../../../test/fixtures/step-context.ts';
 import { readOriginals } from './originals.ts';
-import { type WriteTarget, writeConfig } from './write-content.ts';
+import type { WriteTarget } from './write-content.ts';
 
 const own = { user: { id: process.getuid?.() ?? 0 }, group: { id: process.getgid?.() ?? 0 } };
 const withFile = (name: string) => configOf({}, { files: new Map([[name, fileOf(name, 'text', own)]]) });

@@ -1,10 +1,10 @@
 import { type ComparedHost, labelDrifts } from '../drift/label-drift.ts';
-import type { ManagedContent } from '../managed-content.ts';
+import type { ManagedContent } from '../entries/desired-tree.ts';
 import { type Written, writeContent } from './write-content.ts';
 import type { WriteTarget } from './write-log.ts';
 
 /** The running root, and how its labels are compared. */
-export type RestoreTarget = WriteTarget & ComparedHost;
+export type RestoreTarget = WriteTarget & Pick<ComparedHost, 'wrongLabels'>;
 
 /**
  * Puts back what somebody has changed of the content that Shale manages on the running root, SELinux labels too.
@@ -35,7 +35,11 @@ export async function restoreLabels(
   content: ManagedContent,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const drifts = await labelDrifts(target, content, signal);
+  const drifts = await labelDrifts(
+    { host: { root: target.root }, wrongLabels: target.wrongLabels },
+    content,
+    signal,
+  );
   const names = drifts.map(({ name }) => name);
   if (names.length > 0) await target.relabel(target.root, names, signal);
   return drifts.map((drift) => drift.path);

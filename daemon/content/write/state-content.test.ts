@@ -7,7 +7,7 @@ import { emptyNodeConfig } from '../../../machineconfig/node-config.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { noLabels } from '../../host/selinux-labels.ts';
 import { readStatePaths } from '../../records/state-paths.ts';
-import type { ManagedContent } from '../managed-content.ts';
+import type { ManagedContent } from '../entries/desired-tree.ts';
 import { settleStateContent } from './state-content.ts';
 import { writeContent } from './write-content.ts';
 

@@ -3,8 +3,7 @@ import { HostTree } from '../../files/host-tree.ts';
 import { contentDigest } from '../../files/tree-entry.ts';
 import { isManaged, type ManagedPaths, mergeManaged } from '../../records/managed-paths.ts';
 import { isStatePath, readStatePaths, writeStatePaths } from '../../records/state-paths.ts';
-import { desiredTree, HASH_UP_TO } from '../entries/desired-tree.ts';
-import type { ManagedContent } from '../managed-content.ts';
+import { desiredTree, HASH_UP_TO, type ManagedContent } from '../entries/desired-tree.ts';
 import { releasePaths, UndoError, type WriteTarget } from './write-content.ts';
 
 /** What became of paths that no config has any more. */
@@ -123,7 +122,7 @@ async function stateContentOf(root: string, content: ManagedContent | undefined)
   const paths = new Map<string, readonly string[]>();
   if (content === undefined) return paths;
   await using tree = new HostTree({ root });
-  const desired = await desiredTree({ root }, content.config, content.delivery);
+  const desired = await desiredTree({ root }, content);
   for (const [name, { entry, unknownOwner }] of desired) {
     // What can't be reached was not put there either.
     const location = await tree.find(name);

@@ -18,12 +18,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { emptyNodeConfig as empty, type NodeConfig } from '../../../machineconfig/node-config.ts';
 import { configOf, fileOf } from '../../../test/fixtures/configs.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
+import { verifyConfig, writeConfig } from '../../../test/fixtures/standard-content.ts';
 import { createTree, first, second, snapshot } from '../../../test/fixtures/written-tree.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
-import { verifyConfig } from '../drift/verify-content.ts';
 import { untouchedManagedPaths } from '../live/managed-etc.ts';
 import { readPasswordFields } from '../passwords.ts';
-import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-content.ts';
+import { finishOrUndoWrite, type WriteTarget } from './write-content.ts';
 
 const signal = deadline(600_000);
 

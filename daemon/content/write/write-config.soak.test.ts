@@ -6,11 +6,11 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { emptyNodeConfig as empty, type NodeConfig } from '../../../machineconfig/node-config.ts';
 import { deadline, patience } from '../../../test/fixtures/patience.ts';
 import { sample, samplePoints } from '../../../test/fixtures/sample.ts';
+import { verifyConfig, writeConfig } from '../../../test/fixtures/standard-content.ts';
 import { createTree, first, second, snapshot } from '../../../test/fixtures/written-tree.ts';
 import { programFile } from '../../../workshop/sandbox/programs.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
-import { verifyConfig } from '../drift/verify-content.ts';
-import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-content.ts';
+import { finishOrUndoWrite, type WriteTarget } from './write-content.ts';
 
 const signal = deadline(600_000);
 const killedWrite = programFile(

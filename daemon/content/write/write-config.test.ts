@@ -4,12 +4,13 @@ import { describe, expect, test } from 'vitest';
 import { emptyNodeConfig } from '../../../machineconfig/node-config.ts';
 import { config, createTree, first, link, OWN, second } from '../../../test/fixtures/config-tree.ts';
 import { configOf, fileOf } from '../../../test/fixtures/configs.ts';
+import { writeConfig } from '../../../test/fixtures/standard-content.ts';
 import { standard, stepUnderTest } from '../../../test/fixtures/step-context.ts';
 import { contentDigestAt } from '../../files/read-tree.ts';
 import { nodeConfigOf } from '../../records/current.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
 import { readOriginals } from './originals.ts';
-import { ForeignChangeError, UndoError, writeConfig } from './write-content.ts';
+import { ForeignChangeError, UndoError } from './write-content.ts';
 import { NoRoomError, UnlabelledError } from './write-log.ts';
 
 /** Files belong to whoever runs the test. */

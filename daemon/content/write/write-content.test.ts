@@ -8,7 +8,7 @@ import { deadline } from '../../../test/fixtures/patience.ts';
 import { contentDigestAt } from '../../files/read-tree.ts';
 import { readManagedPaths, writeManagedPaths } from '../../records/managed-paths.ts';
 import { readStatePaths } from '../../records/state-paths.ts';
-import type { ManagedContent } from '../managed-content.ts';
+import type { ManagedContent } from '../entries/desired-tree.ts';
 import { readOriginals } from './originals.ts';
 import { settleStateContent } from './state-content.ts';
 import { type ContentWrite, checkContent, writeContent } from './write-content.ts';

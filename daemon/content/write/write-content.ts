@@ -1,11 +1,10 @@
 import path from 'node:path';
-import { emptyNodeConfig, type NodeConfig } from '../../../machineconfig/node-config.ts';
+import { emptyNodeConfig } from '../../../machineconfig/node-config.ts';
 import { HostTree } from '../../files/host-tree.ts';
 import { contentDigest, sameEntry } from '../../files/tree-entry.ts';
 import { isManaged, mergeManaged, readManagedPaths } from '../../records/managed-paths.ts';
 import { readStatePaths } from '../../records/state-paths.ts';
-import { type DesiredTree, desiredTree, HASH_UP_TO } from '../entries/desired-tree.ts';
-import type { ManagedContent } from '../managed-content.ts';
+import { desiredTree, HASH_UP_TO } from '../entries/desired-tree.ts';
 import { planPasswords, readPasswordFields } from '../passwords.ts';
 import {
   carryOutWrite,
@@ -33,18 +32,14 @@ export {
   type Written,
 };
 
-export interface ConfigWrite {
-  /** What the last write left; the empty config on a tree that Shale has never written to. */
-  readonly from: NodeConfig;
-  readonly to: NodeConfig;
-  /** Overwrite what somebody else changed. */
-  readonly force?: boolean;
-}
-
 /**
- * Brings a tree from one config to the next: files, directories, links, units with their links, SSH keys, passwords.
+ * Brings a tree from one content to the next: files, directories, links, units with their links, SSH keys, passwords.
  * What it takes over from others is kept, and comes back when no config wants the path any more. It ends in the new
  * state or, on any failure, in the old one; killed half-way, finishOrUndoWrite restores the old one.
+ *
+ * What an image brings below /usr is left to the image; in /etc and in the state that all images share, an image's
+ * content comes to the disk as that of standard mode does. A path of an image whose owner the tree doesn't know is left
+ * out.
  *
  * Neither reloads nor restarts anything, and sets no kernel arguments.
  *
@@ -52,22 +47,6 @@ export interface ConfigWrite {
  * @throws ForeignChangeError unless forced, NoRoomError, UnknownAccountError, PathError, PasswordError, all before
  *   anything is changed; the signal's reason and the file system's errors after all was undone; UndoError when it could
  *   not be.
- */
-export async function writeConfig(
-  target: WriteTarget,
-  { from, to, force = false }: ConfigWrite,
-  options: WriteOptions,
-): Promise<Written> {
-  const written = (config: NodeConfig): ManagedContent => ({ delivery: 'Standard', config });
-  return writeContent(target, { from: written(from), to: written(to), force }, options);
-}
-
-/**
- * As writeConfig, from content to content. What an image brings below /usr is left to the image; in /etc and in the
- * state that all images share, an image's content comes to the disk by this same write: with what it takes over from
- * others kept, and whole or not at all. A path whose owner the tree doesn't know is left out.
- *
- * @throws what writeConfig throws.
  */
 export async function writeContent(
   target: WriteTarget,
@@ -101,7 +80,7 @@ export async function checkContent(
  * Shale brought it is left alone.
  *
  * @param names of paths without links. @param kept those that the node's content has.
- * @throws what writeConfig throws.
+ * @throws what writeContent throws.
  */
 export async function releasePaths(
   target: WriteTarget,
@@ -156,7 +135,10 @@ async function planContent(
 ): Promise<PlannedWrite> {
   const { from, to, clearsObstacles = false } = write;
   const before = await readRecords(target);
-  const trees = { from: await treeOf(target, from), to: await treeOf(target, to) };
+  const trees = {
+    from: from === undefined ? new Map() : await desiredTree(target, from),
+    to: await desiredTree(target, to),
+  };
   const { originals } = before;
   const recorded = await directoriesMade(target, originals);
   const known = { managed: mergeManaged(before.managed, before.state), originals, made: recorded };
@@ -215,10 +197,6 @@ async function madeByImage(target: WritePlace, paths: readonly ObservedPath[]): 
     }
   }
   return [...parents];
-}
-
-async function treeOf(target: WritePlace, content: ManagedContent | undefined): Promise<DesiredTree> {
-  return content === undefined ? new Map() : desiredTree(target, content.config, content.delivery);
 }
 
 /**
