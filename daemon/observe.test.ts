@@ -5,8 +5,7 @@ import { deployment, imageOf, observation, standard, stepUnderTest } from '../te
 import { observe } from './observe.ts';
 import type { NodeDeployment } from './os/backend.ts';
 import { writeCurrent } from './records/current.ts';
-import { writeLastRepair } from './records/last-repair.ts';
-import { writeLastUpdate } from './records/last-update.ts';
+import { writeLastRepair, writeLastUpdate } from './records/last-update.ts';
 
 const { spec } = observation();
 const booted = deployment('/ostree/deploy/os/1', { image: imageOf('1'), kernelArguments: ['rw', 'a=1'] });

@@ -19,8 +19,7 @@ import type { OsStatus } from './os/backend.ts';
 import { argumentsOfCommandLine } from './os/ostree/kernel-arguments.ts';
 import { type Current, readCurrent } from './records/current.ts';
 import type { Journal, JournalEntry } from './records/journal.ts';
-import { readLastRepair } from './records/last-repair.ts';
-import { readLastUpdate } from './records/last-update.ts';
+import { readLastRepair, readLastUpdate } from './records/last-update.ts';
 import { rebootRequestedBy } from './steps/requested-reboot.ts';
 import type {
   DaemonObservation,

@@ -1,4 +1,4 @@
-import { type Current, nodeConfigOf } from '../records/current.ts';
+import { type Current, nodeConfigOf, type StandardCurrent } from '../records/current.ts';
 import { readImageConfig } from '../records/image-config.ts';
 import type { LeftOut } from '../records/left-out.ts';
 import type { Drift } from './drift/drift.ts';
@@ -26,7 +26,7 @@ export async function managedContent(
 }
 
 /** @returns what standard mode writes. @throws PrepareRefused when the config can't be read. */
-export function standardContent({ rendered }: Extract<Current, { mode: 'Standard' }>): ManagedContent {
+export function standardContent({ rendered }: StandardCurrent): ManagedContent {
   return { delivery: 'Standard', config: nodeConfigOf(rendered) };
 }
 

@@ -37,6 +37,8 @@ export const Current = z.discriminatedUnion('mode', [
 ]);
 /** What the node runs, as the daemon last brought it about. */
 export type Current = z.infer<typeof Current>;
+export type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
+export type LayeredCurrent = Extract<Current, { mode: 'Layered' }>;
 
 /** @returns the image that a node which runs this has booted, or boots next; undefined where none is known. */
 export function imageOf(current: Current): string | undefined {

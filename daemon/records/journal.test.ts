@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseDigestedPullspec } from '../../api/references.ts';
-import type { Current } from './current.ts';
+import type { Current, StandardCurrent } from './current.ts';
 import { RecordError } from './durable-json.ts';
 import { advance, begin, type JournalEntry, leftOnDisk, openJournal } from './journal.ts';
 
@@ -13,7 +13,7 @@ async function emptyRoot(): Promise<string> {
   return root;
 }
 
-const standard: Extract<Current, { mode: 'Standard' }> = {
+const standard: StandardCurrent = {
   version: 1,
   mode: 'Standard',
   config: 'rendered-2',

@@ -1,3 +1,4 @@
+import { RepairRecord } from '../../api/annotation-requests.ts';
 import { type DisruptionAction, isDisruptive } from '../../api/disruption-action.ts';
 import { UpdateRecord } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
@@ -8,6 +9,12 @@ import { stateRecord } from './durable-json.ts';
  * tried again, however often the daemon or the node starts.
  */
 export const { read: readLastUpdate, write: writeLastUpdate } = stateRecord('last-update.json', UpdateRecord);
+
+/**
+ * How the last requested repair ended. It is on the disk because a request stays on the MachineConfigNode: a daemon
+ * that starts must not overwrite what somebody has changed since.
+ */
+export const { read: readLastRepair, write: writeLastRepair } = stateRecord('last-repair.json', RepairRecord);
 
 /**
  * How long the other sort of update takes would be forgotten with the first live one after a reboot; who plans the next

@@ -23,7 +23,7 @@ interface PathsOnRecord {
 }
 
 /** @returns a record of paths with their digests, kept in a file of this name. */
-export function pathsRecord(name: string): PathsOnRecord {
+function pathsRecord(name: string): PathsOnRecord {
   const { read, write } = stateRecord(name, PathsRecord);
   return {
     read: async (root) => {
@@ -50,6 +50,21 @@ export async function readManagedPaths(root: string): Promise<ManagedPaths> {
 
 /** Writes the record, whole or not at all, and durably. @param root the running root. */
 export const writeManagedPaths = managedPaths.write;
+
+/**
+ * The paths outside of /etc and /usr, which no image carries and every image shares, that configs have put on this
+ * node, each with the digests of what was rendered. What is on record and in no config any more is taken away by it,
+ * after a live apply and a reboot, a rollback and the way out of layering.
+ */
+export const { read: readStatePaths, write: writeStatePaths } = pathsRecord('state-paths.json');
+
+/**
+ * @param name absolute and without links: where a host has /usr/local in /var, it is not below /usr.
+ * @returns whether a path lies outside of /etc and /usr.
+ */
+export function isStatePath(name: string): boolean {
+  return !/^\/(etc|usr)(\/|$)/.test(name);
+}
 
 /**
  * The record to write before paths are changed.

@@ -16,7 +16,7 @@ import { contentDigest, readTreeEntry } from '../files/tree-entry.ts';
 import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
-import { readStatePaths, writeStatePaths } from '../records/state-paths.ts';
+import { readStatePaths, writeStatePaths } from '../records/managed-paths.ts';
 import { resumeLive, startLive, TargetMismatch } from './apply-live.ts';
 import { beIdle } from './idle.ts';
 import { noMetrics } from './node-metrics.ts';

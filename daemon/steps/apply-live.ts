@@ -10,7 +10,12 @@ import { applyLive, verifyLive } from '../content/live/live-apply.ts';
 import { carriedBy, managedContent, standardContent, withKnownOwner } from '../content/managed-content.ts';
 import { checkContent, UndoError, writeContent } from '../content/write/write-content.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
-import { type Current, writtenConfigOf } from '../records/current.ts';
+import {
+  type Current,
+  type LayeredCurrent,
+  type StandardCurrent,
+  writtenConfigOf,
+} from '../records/current.ts';
 import { begin, type JournalEntryAt, leftOnDisk } from '../records/journal.ts';
 import { mergeManaged } from '../records/managed-paths.ts';
 import { actOnServices, type ServiceActions } from './act-on-services.ts';
@@ -160,7 +165,7 @@ interface LiveContent {
 }
 
 /** The content is the rendered config's, written to the running root. */
-function liveConfig(work: DiskWork, next: Extract<Current, { mode: 'Standard' }>): LiveContent {
+function liveConfig(work: DiskWork, next: StandardCurrent): LiveContent {
   const { root } = work.ports.host;
   const content = standardContent(next);
   return {
@@ -187,7 +192,7 @@ function withSshd(
 }
 
 /** The content is the image's own, from its staged deployment. */
-async function liveImage(work: DiskWork, next: Extract<Current, { mode: 'Layered' }>): Promise<LiveContent> {
+async function liveImage(work: DiskWork, next: LayeredCurrent): Promise<LiveContent> {
   const { ports, current, signal } = work;
   const { host, backend, relabel } = ports;
   const change = imageChange(current, next);

@@ -6,7 +6,7 @@ import { standardContent } from '../content/managed-content.ts';
 import { type RestoreTarget, restoreLabels } from '../content/write/restore-content.ts';
 import { writeContent } from '../content/write/write-content.ts';
 import type { NodePorts } from '../host/host.ts';
-import { type Current, writtenConfigOf } from '../records/current.ts';
+import { type Current, type StandardCurrent, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
 import type { Observation } from './step.ts';
 import type { StepContext } from './step-context.ts';
@@ -85,7 +85,7 @@ export function writtenOver(
 /** Writes a config of standard mode to the running root. A write that fails leaves all as it was. */
 export async function writeRunningConfig(
   { ports, current, disk, onWritten, signal }: DiskWork,
-  next: Extract<Current, { mode: 'Standard' }>,
+  next: StandardCurrent,
 ): Promise<void> {
   const { root } = ports.host;
   const target = writeTarget(ports);

@@ -11,14 +11,14 @@ import {
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
 import type { NodeDeployment } from '../os/backend.ts';
-import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
+import { type Current, type LayeredCurrent, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { readManagedPaths, writeManagedPaths } from '../records/managed-paths.ts';
 import { correctCurrent, endUnhealthyTarget, fail, finish } from './end-update.ts';
 import { byReboot } from './update.ts';
 
-const layered: Extract<Current, { mode: 'Layered' }> = {
+const layered: LayeredCurrent = {
   version: 1,
   mode: 'Layered',
   config: 'rendered-2',

@@ -14,10 +14,9 @@ import { decide } from '../decide.ts';
 import { readCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
-import { unverifiedBecause } from './first-boot.ts';
 import type { Observation } from './step.ts';
 import { takeUpBoot } from './ungranted-boot.ts';
-import { verifyBoot } from './verify.ts';
+import { unverifiedBecause, verifyBoot } from './verify.ts';
 
 const IMAGE = imageOf('7');
 const CONFIG = 'rendered-7';

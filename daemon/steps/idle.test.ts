@@ -12,7 +12,7 @@ import {
 import { contentDigest, readTreeEntry } from '../files/tree-entry.ts';
 import type { OsStatus } from '../os/backend.ts';
 import { type Current, writeCurrent } from '../records/current.ts';
-import { writeStatePaths } from '../records/state-paths.ts';
+import { writeStatePaths } from '../records/managed-paths.ts';
 import { beIdle } from './idle.ts';
 import { policeImages } from './image-policy.ts';
 

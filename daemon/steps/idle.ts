@@ -12,7 +12,7 @@ import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
 import { settleNextBoot } from './next-boot.ts';
 import { type NodeDrift, nodeDrift } from './node-drift.ts';
-import { putBack } from './put-back.ts';
+import { putBack } from './repair.ts';
 import type { Observation } from './step.ts';
 import {
   again,

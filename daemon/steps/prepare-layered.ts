@@ -15,7 +15,13 @@ import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { FetchedImage, NodeDeployment } from '../os/backend.ts';
 import { requireSignature, type SignatureCheck } from '../os/require-signature.ts';
 import { withRebootChoice } from '../reboot/choose-reboot.ts';
-import { basesOf, type Current, nodeConfigOf, PrepareRefused } from '../records/current.ts';
+import {
+  basesOf,
+  type Current,
+  nodeConfigOf,
+  PrepareRefused,
+  type StandardCurrent,
+} from '../records/current.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
 import { contentOfConfigs } from './own-content.ts';
 import {
@@ -38,7 +44,6 @@ import {
 } from './update.ts';
 
 type LayeredTarget = Extract<Target, { mode: 'Layered' }>;
-type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
 /** What a node in standard mode is compared by. */
 interface OptInPreparation extends Pick<Preparation, 'signal' | 'held'> {
   readonly ports: Pick<Preparation['ports'], 'backend' | 'host'>;

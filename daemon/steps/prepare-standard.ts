@@ -13,8 +13,13 @@ import { forgedMessage, isForged } from '../../machineconfig/rendered-name.ts';
 import { askedPackages, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { PackagesRefused } from '../os/backend.ts';
 import { withRebootChoice } from '../reboot/choose-reboot.ts';
-import type { Current } from '../records/current.ts';
-import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/current.ts';
+import {
+  type Current,
+  nodeConfigOf,
+  PrepareRefused,
+  type StandardCurrent,
+  writtenConfigOf,
+} from '../records/current.ts';
 import {
   fetchTarget,
   type Preparation,
@@ -23,11 +28,17 @@ import {
   refuseUnwritable,
   requireReboot,
 } from './preparation.ts';
-import type { PreparedUpdate, Target } from './update.ts';
-import { asDeployed, basisOf, deploymentChange, formatArguments, reboots } from './update.ts';
+import {
+  asDeployed,
+  basisOf,
+  deploymentChange,
+  formatArguments,
+  type PreparedUpdate,
+  reboots,
+  type Target,
+} from './update.ts';
 
 type StandardTarget = Extract<Target, { mode: 'Standard' }>;
-type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
 
 /**
  * Works out what a rendered config asks of a node in standard mode, and stages the OS image where that or the kernel

@@ -8,8 +8,7 @@ import { deployment, imageOf, observation, standard } from '../../test/fixtures/
 import { finishOrUndoWrite } from '../content/write/write-content.ts';
 import { observe } from '../observe.ts';
 import { nodeConfigOf, readCurrent, writeCurrent } from '../records/current.ts';
-import { writeManagedPaths } from '../records/managed-paths.ts';
-import { readStatePaths } from '../records/state-paths.ts';
+import { readStatePaths, writeManagedPaths } from '../records/managed-paths.ts';
 import { writeTarget } from './disk-work.ts';
 import { rebootInto } from './reboot.ts';
 

@@ -9,8 +9,7 @@ import { contentDigestAt } from '../files/read-tree.ts';
 import { hasWatchdog } from '../host/boot-watchdog/install.ts';
 import type { Current } from '../records/current.ts';
 import { writeRecord } from '../records/durable-json.ts';
-import { writeManagedPaths } from '../records/managed-paths.ts';
-import { readStatePaths } from '../records/state-paths.ts';
+import { readStatePaths, writeManagedPaths } from '../records/managed-paths.ts';
 import { rebootInto } from './reboot.ts';
 
 describe('a reboot into an image', () => {

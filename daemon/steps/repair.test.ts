@@ -13,7 +13,7 @@ import {
 } from '../../test/fixtures/step-context.ts';
 import { UndoError } from '../content/write/write-content.ts';
 import type { Current } from '../records/current.ts';
-import { readLastRepair } from '../records/last-repair.ts';
+import { readLastRepair } from '../records/last-update.ts';
 import { repair } from './repair.ts';
 
 const request = { id: 'r-1', by: 'ann', at: '2026-01-01T00:00:00Z' };

@@ -2,11 +2,13 @@ import type { RepairRecord, RepairRequest } from '../../api/annotation-requests.
 import { errorMessage } from '../../api/error-message.ts';
 import { OPERATOR_LEASE_HOLDER } from '../../api/names.ts';
 import { LONGEST_MESSAGE } from '../../api/object.ts';
+import type { ManagedContent } from '../content/entries/desired-tree.ts';
 import { managedContent } from '../content/managed-content.ts';
+import { restoreContent } from '../content/write/restore-content.ts';
 import { UndoError } from '../content/write/write-content.ts';
-import { writeLastRepair } from '../records/last-repair.ts';
+import { writeLastRepair } from '../records/last-update.ts';
 import { otherHolder } from './await-grant.ts';
-import { putBack } from './put-back.ts';
+import { writeTarget } from './disk-work.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
 
@@ -52,4 +54,29 @@ export async function repair(
   }
   await writeLastRepair(ports.host.root, record);
   return again;
+}
+
+/** systemd has to read units again when one of them is restored. */
+const UNITS = '/etc/systemd/system/';
+
+/**
+ * Puts back what somebody has changed of the content that Shale manages. Nothing is reloaded but systemd's own units,
+ * and nothing reboots: what a service has read since, its admin knows (MCO reboots the node).
+ *
+ * @param because who permits it, as a clause for the event.
+ * @throws what restoreContent throws, and systemd's refusal.
+ */
+export async function putBack(context: StepContext, content: ManagedContent, because: string): Promise<void> {
+  const { ports, signal } = context;
+  const { config } = content;
+  const { written, removed } = await restoreContent(writeTarget(ports), content, signal);
+  const paths = [...written, ...removed];
+  if (paths.some((name) => name.startsWith(UNITS))) await ports.services.daemonReload(signal);
+  normal(
+    context,
+    'ConfigPutBack',
+    paths.length === 0
+      ? `${because}, and nothing differs from ${config.name}`
+      : `Restored from ${config.name}, because ${because}: ${paths.join(', ')}. Services that read these files were not restarted`,
+  );
 }

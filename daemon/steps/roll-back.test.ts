@@ -14,13 +14,13 @@ import {
 } from '../../test/fixtures/step-context.ts';
 import { watchdogPaths } from '../host/boot-watchdog/watchdog-files.ts';
 import type { OsBackend } from '../os/backend.ts';
-import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
+import { type Current, type LayeredCurrent, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { readManagedPaths, writeManagedPaths } from '../records/managed-paths.ts';
 import { finishRollback, recordHostRollback, rollBack } from './roll-back.ts';
 
-const onImage = (digit: string): Extract<Current, { mode: 'Layered' }> => ({
+const onImage = (digit: string): LayeredCurrent => ({
   version: 1,
   mode: 'Layered',
   config: `rendered-${digit}`,

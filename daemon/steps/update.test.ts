@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
 import { imageOf, observation, standard } from '../../test/fixtures/step-context.ts';
-import type { Current } from '../records/current.ts';
+import type { Current, LayeredCurrent, StandardCurrent } from '../records/current.ts';
 import {
   byReboot,
   deploymentChange,
@@ -17,17 +17,14 @@ import {
 
 const { spec } = observation();
 const stock = imageOf('0');
-const layered: Extract<Current, { mode: 'Layered' }> = {
+const layered: LayeredCurrent = {
   version: 1,
   mode: 'Layered',
   config: 'rendered-2',
   image: imageOf('2'),
   baseImage: stock,
 };
-const standardOn = (
-  baseImage: string | undefined,
-  more: Partial<Extract<Current, { mode: 'Standard' }>> = {},
-) => ({
+const standardOn = (baseImage: string | undefined, more: Partial<StandardCurrent> = {}) => ({
   ...standard('rendered-2'),
   ...present({ baseImage }),
   ...more,

@@ -9,7 +9,7 @@ import { splitKernelArguments } from '../../machineconfig/kernel-arguments.ts';
 import { noPackages, samePackages } from '../../machineconfig/os-packages.ts';
 import { argumentsInEntry } from '../content/drift/kernel-argument-drift.ts';
 import type { ExtraPackages, NodeDeployment } from '../os/backend.ts';
-import { type Current, packagesOf } from '../records/current.ts';
+import { type Current, type LayeredCurrent, packagesOf, type StandardCurrent } from '../records/current.ts';
 
 /** What the operator wants of the node. */
 export type Target =
@@ -38,7 +38,7 @@ export function isAt(target: Target, current: Current | undefined): boolean {
   return target.osImage === undefined || target.osImage === '' || current.baseImage === target.osImage;
 }
 
-function argumentsOf({ rendered }: Extract<Current, { mode: 'Standard' }>): readonly string[] {
+function argumentsOf({ rendered }: StandardCurrent): readonly string[] {
   return splitKernelArguments(rendered.spec.kernelArguments ?? []);
 }
 
@@ -178,7 +178,7 @@ export function deploymentChange(
  */
 export function imageChange(
   current: Current | undefined,
-  { image }: Pick<Extract<Current, { mode: 'Layered' }>, 'image'>,
+  { image }: Pick<LayeredCurrent, 'image'>,
 ): DeploymentChange {
   const remove = current?.mode === 'Standard' ? current.kernelArguments : [];
   return {
@@ -189,7 +189,7 @@ export function imageChange(
 }
 
 /** The image that MCO takes extensions and other kernels from. */
-function repositoryOf(next: Extract<Current, { mode: 'Standard' }>): Pick<ExtraPackages, 'repository'> {
+function repositoryOf(next: StandardCurrent): Pick<ExtraPackages, 'repository'> {
   const { baseOSExtensionsContainerImage: name = '' } = next.rendered.spec;
   if (name === '' || packagesOf(next).installed.length === 0) return {};
   return { repository: parseDigestedPullspec(name) };

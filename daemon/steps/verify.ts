@@ -6,14 +6,15 @@ import { carriedBy, managedContent } from '../content/managed-content.ts';
 import { restoreLabels } from '../content/write/restore-content.ts';
 import { UndoError, writeContent } from '../content/write/write-content.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
+import { requireSignature } from '../os/require-signature.ts';
 import { asRebooted } from '../reboot/reboot-words.ts';
 import { advance, type JournalEntry, type JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { writeLeftOut } from '../records/left-out.ts';
 import { writeTarget } from './disk-work.ts';
 import { endChangedTarget, endUnhealthyTarget, finish } from './end-update.ts';
-import { unverifiedBecause } from './first-boot.ts';
 import { type Checks, decideHealth, type KubeletBoot, lookAtKubelet, MOST_BOOTS } from './health.ts';
+import { policeImages } from './image-policy.ts';
 import { leftOutOf } from './left-out.ts';
 import { nodeDrift } from './node-drift.ts';
 import type { Phase } from './phase.ts';
@@ -100,6 +101,32 @@ async function endHealthy(
   }
   await runOptionalChecks(context);
   return endVerified(context, entry, observation);
+}
+
+/**
+ * Checks the signature of the image that a fresh node came with, as that of an image is checked before it is staged,
+ * and has the host's tools require signatures from then on. If the node goes to another target, that one is checked
+ * when it is staged.
+ *
+ * @returns why the image is not known to be signed; undefined if it is, or needs no signature of this node.
+ */
+export async function unverifiedBecause(
+  context: StepContext,
+  observation: Observation,
+): Promise<string | undefined> {
+  const { client, ports, signal } = context;
+  const { namespace } = context.settings;
+  const { spec, bootedImage } = observation;
+  const target = targetOf(spec);
+  if (target.mode !== 'Layered' || target.image !== bootedImage) return undefined;
+  const check = { client, namespace, signatures: ports.signatures, root: ports.host.root, spec, signal };
+  try {
+    await policeImages(context, observation, await requireSignature(check, target.image));
+    return undefined;
+  } catch (error) {
+    signal.throwIfAborted();
+    return errorMessage(error);
+  }
 }
 
 /**

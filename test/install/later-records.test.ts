@@ -16,10 +16,8 @@ import { readPins } from '../../daemon/pinned-images/pins.ts';
 import { readCurrent } from '../../daemon/records/current.ts';
 import { RecordError } from '../../daemon/records/durable-json.ts';
 import { openJournal } from '../../daemon/records/journal.ts';
-import { readLastRepair } from '../../daemon/records/last-repair.ts';
-import { readLastUpdate } from '../../daemon/records/last-update.ts';
-import { readManagedPaths, readUnlabelledPaths } from '../../daemon/records/managed-paths.ts';
-import { readStatePaths } from '../../daemon/records/state-paths.ts';
+import { readLastRepair, readLastUpdate } from '../../daemon/records/last-update.ts';
+import { readManagedPaths, readStatePaths, readUnlabelledPaths } from '../../daemon/records/managed-paths.ts';
 import { withLaterFields } from '../fixtures/later-fields.ts';
 
 /**

@@ -7,12 +7,13 @@ import { isRemoval, takeSteps, type WriteStep } from '../../files/write-step.ts'
 import {
   intendManagedPaths,
   isManaged,
+  isStatePath,
   type ManagedPaths,
   mergeManaged,
   settleManagedPaths,
   writeManagedPaths,
+  writeStatePaths,
 } from '../../records/managed-paths.ts';
-import { isStatePath, writeStatePaths } from '../../records/state-paths.ts';
 import { type Drift, driftOf } from '../drift/drift.ts';
 import { HASH_UP_TO } from '../entries/desired-tree.ts';
 import { type planPasswords, SHADOW } from '../passwords.ts';

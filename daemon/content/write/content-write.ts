@@ -1,5 +1,5 @@
 import type { Location } from '../../files/host-tree.ts';
-import { isStatePath } from '../../records/state-paths.ts';
+import { isStatePath } from '../../records/managed-paths.ts';
 import type { Desired, ManagedContent } from '../entries/desired-tree.ts';
 import { isOfImage } from '../managed-content.ts';
 import type { WriteTarget } from './write-log.ts';

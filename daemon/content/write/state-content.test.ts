@@ -6,7 +6,7 @@ import { nodePaths } from '../../../api/names.ts';
 import { emptyNodeConfig } from '../../../machineconfig/node-config.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { noLabels } from '../../host/selinux-labels.ts';
-import { readStatePaths } from '../../records/state-paths.ts';
+import { readStatePaths } from '../../records/managed-paths.ts';
 import type { ManagedContent } from '../entries/desired-tree.ts';
 import { settleStateContent } from './state-content.ts';
 import { writeContent } from './write-content.ts';

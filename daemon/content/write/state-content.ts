@@ -1,8 +1,14 @@
 import { errorMessage } from '../../../api/error-message.ts';
 import { HostTree } from '../../files/host-tree.ts';
 import { contentDigest } from '../../files/tree-entry.ts';
-import { isManaged, type ManagedPaths, mergeManaged } from '../../records/managed-paths.ts';
-import { isStatePath, readStatePaths, writeStatePaths } from '../../records/state-paths.ts';
+import {
+  isManaged,
+  isStatePath,
+  type ManagedPaths,
+  mergeManaged,
+  readStatePaths,
+  writeStatePaths,
+} from '../../records/managed-paths.ts';
 import { desiredTree, HASH_UP_TO, type ManagedContent } from '../entries/desired-tree.ts';
 import { releasePaths, UndoError, type WriteTarget } from './write-content.ts';
 

@@ -6,8 +6,7 @@ import { config, createTree, OWN, link as symbolicLink } from '../../../test/fix
 import { unitsOf } from '../../../test/fixtures/configs.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { contentDigestAt } from '../../files/read-tree.ts';
-import { readManagedPaths, writeManagedPaths } from '../../records/managed-paths.ts';
-import { readStatePaths } from '../../records/state-paths.ts';
+import { readManagedPaths, readStatePaths, writeManagedPaths } from '../../records/managed-paths.ts';
 import type { ManagedContent } from '../entries/desired-tree.ts';
 import { readOriginals } from './originals.ts';
 import { settleStateContent } from './state-content.ts';

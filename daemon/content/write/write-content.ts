@@ -2,8 +2,7 @@ import path from 'node:path';
 import { emptyNodeConfig } from '../../../machineconfig/node-config.ts';
 import { HostTree } from '../../files/host-tree.ts';
 import { contentDigest, sameEntry } from '../../files/tree-entry.ts';
-import { isManaged, mergeManaged, readManagedPaths } from '../../records/managed-paths.ts';
-import { readStatePaths } from '../../records/state-paths.ts';
+import { isManaged, mergeManaged, readManagedPaths, readStatePaths } from '../../records/managed-paths.ts';
 import { desiredTree, HASH_UP_TO } from '../entries/desired-tree.ts';
 import { planPasswords, readPasswordFields } from '../passwords.ts';
 import {

@@ -18,8 +18,7 @@ import { takeSteps, type WriteStep } from '../../files/write-step.ts';
 import type { SetPasswords } from '../../host/host.ts';
 import type { Relabel } from '../../host/selinux-labels.ts';
 import { readRecord, removeRecord, writeRecord } from '../../records/durable-json.ts';
-import { type ManagedPaths, writeManagedPaths } from '../../records/managed-paths.ts';
-import { writeStatePaths } from '../../records/state-paths.ts';
+import { type ManagedPaths, writeManagedPaths, writeStatePaths } from '../../records/managed-paths.ts';
 import { HASH_UP_TO } from '../entries/desired-tree.ts';
 import { fieldsBefore, type PasswordChange, readPasswordFields } from '../passwords.ts';
 import {
