@@ -5,7 +5,7 @@ import { nodePaths } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { type Drift, formatDrifts, isForced } from '../content/drift/drift.ts';
-import { verifyWithLabels } from '../content/drift/label-drift.ts';
+import { type ComparedHost, verifyWithLabels } from '../content/drift/label-drift.ts';
 import { desiredTree, type ManagedContent, UnknownAccountError } from '../content/entries/desired-tree.ts';
 import { byCause, managedContent } from '../content/managed-content.ts';
 import { checkContent } from '../content/write/write-content.ts';
@@ -20,40 +20,24 @@ import type { JournalEntry } from '../records/journal.ts';
 import { readLeftOut } from '../records/left-out.ts';
 import type { DeploymentChange } from './update.ts';
 
-/** The node that a target is prepared for. */
-export interface PreparedNode {
+/** What preparing a target needs to know. Nothing that runs is changed by it. */
+export interface Preparation {
   readonly spec: MachineConfigNodeSpec;
   readonly current: Current | undefined;
   /** What the kernel was started with; undefined where that isn't known. */
   readonly runningArguments: readonly string[] | undefined;
   /** An update that left the running system between two states: only a reboot is a way out. */
   readonly stuck: JournalEntry | undefined;
-}
-
-/** What preparing a target needs to know. */
-export interface Preparation extends PreparedNode {
   readonly client: ApiClient;
   /** Of Shale's objects. */
   readonly namespace: string;
-  readonly ports: PreparedPorts;
+  readonly ports: ComparedHost & Pick<NodePorts, 'backend' | 'signatures'>;
   /** Has the host's own tools take only images that these keys signed; none: any. Called before anything is staged. */
   readonly policeImages: (images: readonly VerifiedImage[]) => Promise<void>;
   readonly onProgress: (bytesDone: number, bytesTotal: number) => void;
   /** Aborted once somebody else holds the node: what is being fetched is given up, and nothing else is begun. */
   readonly held: AbortSignal;
   readonly signal: AbortSignal;
-}
-
-/** What is read of a node, and by which an image comes to its disk. Nothing that runs is changed. */
-type PreparedPorts = HostRoot & Pick<NodePorts, 'backend' | 'signatures' | 'wrongLabels'>;
-
-interface HostRoot {
-  readonly host: Pick<NodePorts['host'], 'root'>;
-}
-
-/** A node's disk, as far as a target is compared with it. */
-interface OnDisk extends Pick<Preparation, 'current' | 'signal'> {
-  readonly ports: HostRoot;
 }
 
 /**
@@ -91,9 +75,7 @@ export async function refuseChangedDisk({
   current,
   stuck,
   signal,
-}: Pick<Preparation, 'current' | 'stuck' | 'signal'> & {
-  readonly ports: Pick<PreparedPorts, 'host' | 'wrongLabels'>;
-}): Promise<void> {
+}: Pick<Preparation, 'current' | 'stuck' | 'signal'> & { readonly ports: ComparedHost }): Promise<void> {
   const { root } = ports.host;
   if (stuck !== undefined || (await isForced(root))) return;
   const content = await managedContent(root, current);
@@ -107,13 +89,13 @@ export async function refuseChangedDisk({
  * cordoned or drained for an update that would fail. What is in /etc of another deployment is not known yet, so on the
  * way from or to an image only the state that all deployments share is looked at.
  *
- * @param to the target's content. @throws PrepareRefused, the file system's errors.
+ * @param root the running root. @param to the target's content. @throws PrepareRefused, the file system's errors.
  */
 export async function refuseUnwritable(
-  { ports, current, signal }: OnDisk,
-  to: ManagedContent,
+  root: string,
+  { current, to }: { readonly current: Current | undefined; readonly to: ManagedContent },
+  signal: AbortSignal,
 ): Promise<void> {
-  const { root } = ports.host;
   const from = await managedContent(root, current);
   const isWithinStandard = to.delivery === 'Standard' && current?.mode !== 'Layered';
   const place = { root, stateDir: path.join(root, nodePaths.state) };
@@ -134,10 +116,9 @@ export async function refuseUnwritable(
  * Refuses an image with a file of an owner that the node doesn't know. An image of another base may bring the owner
  * along, so this is asked where the base stays.
  *
- * @throws PrepareRefused
+ * @param root the running root. @throws PrepareRefused
  */
-export async function refuseUnknownOwners({ ports }: OnDisk, to: ManagedContent): Promise<void> {
-  const { root } = ports.host;
+export async function refuseUnknownOwners(root: string, to: ManagedContent): Promise<void> {
   const desired = [...(await desiredTree({ root }, to)).values()];
   const unknown = desired.flatMap(({ unknownOwner }) => unknownOwner ?? []);
   if (unknown.length === 0) return;

@@ -15,13 +15,7 @@ import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { FetchedImage, NodeDeployment } from '../os/backend.ts';
 import { requireSignature, type SignatureCheck } from '../os/require-signature.ts';
 import { withRebootChoice } from '../reboot/choose-reboot.ts';
-import {
-  basesOf,
-  type Current,
-  nodeConfigOf,
-  PrepareRefused,
-  type StandardCurrent,
-} from '../records/current.ts';
+import { basesOf, nodeConfigOf, PrepareRefused, type StandardCurrent } from '../records/current.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
 import { contentOfConfigs } from './own-content.ts';
 import {
@@ -47,12 +41,6 @@ type LayeredTarget = Extract<Target, { mode: 'Layered' }>;
 /** What a node in standard mode is compared by. */
 interface OptInPreparation extends Pick<Preparation, 'signal' | 'held'> {
   readonly ports: Pick<Preparation['ports'], 'backend' | 'host'>;
-}
-
-/** An image on the disk, and how it is deployed. */
-interface FetchedOptIn {
-  readonly change: DeploymentChange;
-  readonly labels: NodeDeployment['labels'];
 }
 
 /**
@@ -139,14 +127,13 @@ async function refuseUnfit(
   { config }: LayeredTarget,
   { labels }: FetchedImage,
 ): Promise<void> {
-  const { current } = preparation;
-  const content = await contentOfImage(preparation, config);
-  if (content === undefined) return;
+  const { current, ports, signal } = preparation;
+  const { root } = ports.host;
+  const to = await contentOfImage(preparation, config);
+  if (to === undefined) return;
   const { baseImage } = basesOf(labels);
-  if (baseImage !== undefined && baseImage === current?.baseImage) {
-    await refuseUnknownOwners(preparation, content);
-  }
-  await refuseUnwritable(preparation, content);
+  if (baseImage !== undefined && baseImage === current?.baseImage) await refuseUnknownOwners(root, to);
+  await refuseUnwritable(root, { current, to }, signal);
 }
 
 /** A host that can't apply an image live takes a new one by a reboot, also where the change itself needs none. */
@@ -181,20 +168,17 @@ async function actionsOf(
     return requirementsOfOptIn(preparation, current, { change: imageChange(current, target), labels });
   }
   const label = parseTransitionLabel(labels[imageLabels.disruption]);
-  const transition = findTransition(label, stateOf(current), spec.policyDigest);
+  const { config, baseImage: base = '' } = current;
+  const transition = findTransition(label, { config, base }, spec.policyDigest);
   return transition.kind === 'known'
     ? { actions: [...transition.actions], causes: [...transition.causes], source: 'the label of the image' }
     : requireReboot(transition.why);
 }
 
-function stateOf({ config, baseImage = '' }: Current): { readonly config: string; readonly base: string } {
-  return { config, base: baseImage };
-}
-
 /**
  * Works out what an image asks of a node in standard mode. What runs stays the next boot.
  *
- * @param fetched the image.
+ * @param change how the image is deployed. @param labels of the image.
  * @returns no reboot where the running root has the image's content already, but for what the layer adds of its own; in
  *   any doubt a reboot.
  * @throws what OsBackend.status and tool throw, RecordError, PrepareRefused.
@@ -202,7 +186,7 @@ function stateOf({ config, baseImage = '' }: Current): { readonly config: string
 export async function requirementsOfOptIn(
   preparation: OptInPreparation,
   current: StandardCurrent,
-  { change, labels }: FetchedOptIn,
+  { change, labels }: { readonly change: DeploymentChange; readonly labels: NodeDeployment['labels'] },
 ): Promise<Requirements> {
   const optIn = decideOptIn(
     {
@@ -233,11 +217,8 @@ async function differenceFrom(
   current: StandardCurrent,
   { image, ...extra }: DeploymentChange,
 ): Promise<string | undefined> {
-  const {
-    ports: { backend },
-    held,
-    signal,
-  } = preparation;
+  const { ports, held, signal } = preparation;
+  const { backend } = ports;
   // From here on until it is unstaged the image is the next boot.
   held.throwIfAborted();
   const staged = await backend.stage(image, { ...extra, signal });

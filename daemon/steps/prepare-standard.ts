@@ -64,7 +64,10 @@ export async function prepareStandard(
   const baseImage = target.osImage || stockImageOf(current) || fromBase;
   await refuseUnsupported(preparation, { rendered, config, baseImage });
   await refuseChangedDisk(preparation);
-  if (stuck === undefined) await refuseUnwritable(preparation, { delivery: 'Standard', config });
+  if (stuck === undefined) {
+    const to = { delivery: 'Standard', config } as const;
+    await refuseUnwritable(preparation.ports.host.root, { current, to }, signal);
+  }
   const asked = await actionsOf(preparation, { config, fromBase, baseImage });
   const next: StandardCurrent = {
     version: 1,

@@ -4,7 +4,7 @@ import { NodeHeld, whileFree } from '../host/while-free.ts';
 import { PrepareRefused } from '../records/current.ts';
 import { policeImages } from './image-policy.ts';
 import { settleNextBoot } from './next-boot.ts';
-import type { Preparation, PreparedNode } from './preparation.ts';
+import type { Preparation } from './preparation.ts';
 import { prepareLayered } from './prepare-layered.ts';
 import { prepareStandard } from './prepare-standard.ts';
 import { stageSpan } from './spans.ts';
@@ -33,7 +33,7 @@ export async function prepareTarget(
   if (!isRefused(context.channel.object)) await publish(context, observation, { kind: 'preparing' });
   const progress = progressReporter(context, observation);
   const { spec, current, kernelArguments } = observation;
-  const node: PreparedNode = { spec, current, runningArguments: kernelArguments.running, stuck };
+  const node = { spec, current, runningArguments: kernelArguments.running, stuck };
   const startedAt = Date.now();
   try {
     refuseIrreconcilable(observation);
@@ -41,10 +41,10 @@ export async function prepareTarget(
     if (stuck === undefined) await settleNextBoot(ports.backend, observation.current, signal);
     memory.prepared = await whileFree(context.channel, (held) => {
       const preparation: Preparation = {
+        ...node,
         client,
         namespace: context.settings.namespace,
         ports,
-        ...node,
         policeImages: (images) => policeImages(context, observation, images),
         onProgress: progress.onProgress,
         held,

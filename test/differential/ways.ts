@@ -147,8 +147,8 @@ export async function rebootInto(node: Node, image: string, place: string): Prom
 async function prepare(root: string, current: Current | undefined, image: string): Promise<void> {
   const to = await carriedBy(image);
   if (to === undefined) return;
-  await mayRefuse('node', () => refuseUnknownOwners({ ports: { host: { root } }, current, signal }, to));
-  await mayRefuse('node', () => refuseUnwritable({ ports: { host: { root } }, current, signal }, to));
+  await mayRefuse('node', () => refuseUnknownOwners(root, to));
+  await mayRefuse('node', () => refuseUnwritable(root, { current, to }, signal));
 }
 
 /**
