@@ -1,15 +1,13 @@
 import type { Logger } from 'pino';
-import { errorMessage } from '../api/error-message.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE, SHALE_VERSION } from '../api/names.ts';
-import { type ApiClient, ApiError, ApiUnreachable } from '../cluster/api-client.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
 import { aboutChange, createEventRecorder } from '../cluster/events.ts';
-import { FailingSteps, formatFailing, warnOfStep } from '../cluster/failing-steps.ts';
+import { FailingSteps, warnOfStep } from '../cluster/failing-steps.ts';
 import { watchLogLevel } from '../cluster/log.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
-import { formatDrifts } from './content/drift/drift.ts';
 import { DriftWatch } from './content/drift/drift-watch.ts';
-import { ForeignChangeError, finishOrUndoWrite } from './content/write/write-content.ts';
+import { finishOrUndoWrite } from './content/write/write-content.ts';
 import { decide } from './decide.ts';
 import { retireWatchdog, takeOverFromWatchdog } from './host/boot-watchdog/install.ts';
 import { type CertificatePaths, defaultCertificatePaths } from './host/certificates/certificate-files.ts';
@@ -18,9 +16,8 @@ import { waitForChange } from './long-wait.ts';
 import { armedPhase, takeArmingStep, takeUpArmedBoot } from './next-boot/arm.ts';
 import { NodeChannel } from './node-channel.ts';
 import { observe } from './observe.ts';
-import { UnsupportedHostError } from './os/detect-backend.ts';
-import { PrepareRefused } from './records/current.ts';
 import { fieldsOf, loggedJournal, openJournal } from './records/journal.ts';
+import { type Daemon, reportFailure, reportSuccess } from './report-failure.ts';
 import { resumeLive, startLive } from './steps/apply-live.ts';
 import { formatAwaitedGrant } from './steps/await-grant.ts';
 import type { Beside } from './steps/beside.ts';
@@ -32,7 +29,6 @@ import { beIdle } from './steps/idle.ts';
 import { takeUpLeftOut } from './steps/left-out.ts';
 import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
 import { powerOff } from './steps/power-off.ts';
-import { ChangedDisk } from './steps/preparation.ts';
 import { prepareTarget } from './steps/prepare.ts';
 import { rebootInto, requestReboot } from './steps/reboot.ts';
 import { repair } from './steps/repair.ts';
@@ -40,14 +36,7 @@ import { awaitReboot } from './steps/requested-reboot.ts';
 import { requestsOf } from './steps/requests.ts';
 import { finishRollback, recordHostRollback, rollBack } from './steps/roll-back.ts';
 import { isTriedAgain, type Observation, type Step } from './steps/step.ts';
-import {
-  again,
-  publish,
-  type StepContext,
-  type StepOutcome,
-  untilChanged,
-  warning,
-} from './steps/step-context.ts';
+import { again, publish, type StepContext, type StepOutcome, untilChanged } from './steps/step-context.ts';
 import { takeUpBoot } from './steps/ungranted-boot.ts';
 import { recheck, verifyBoot } from './steps/verify.ts';
 
@@ -83,16 +72,6 @@ export interface DaemonOptions {
   readonly now?: () => number;
   readonly signal: AbortSignal;
 }
-
-/** What the loop itself needs beyond what steps are taken with. */
-interface Daemon extends StepContext {
-  readonly channel: NodeChannel;
-  /** What the API server does not let it do. */
-  readonly failing: FailingSteps;
-}
-
-/** Whatever the step is: what prevents one most often prevents the next one, too. */
-const DOING = 'looking after the node';
 
 export const ACTION_LIMIT_MS = 300_000;
 export const HEALTH_LIMITS: HealthLimits = { checksMs: 300_000, kubeletMs: 600_000 };
@@ -281,64 +260,6 @@ async function startUp(daemon: Daemon): Promise<void> {
   await retireWatchdog(ports.host.root);
   await takeUpBoot(daemon);
   await takeUpLeftOut(ports, signal);
-}
-
-async function reportFailure(
-  daemon: Daemon,
-  error: unknown,
-  step: Step | undefined,
-  observation: Observation | undefined,
-): Promise<void> {
-  const why = errorMessage(error);
-  daemon.telemetry.log.warn({ err: error, step: step?.kind }, 'Step failed; retrying');
-  const { object } = daemon.channel;
-  const isOfServer = error instanceof ApiError || error instanceof ApiUnreachable;
-  const failing =
-    isOfServer && object !== undefined ? daemon.failing.failed(object, DOING, error) : undefined;
-  // Nothing can be reported to a server that doesn't answer, and once it does, the node is no worse for it.
-  if (error instanceof ApiUnreachable) return;
-  const isApi = error instanceof ApiError;
-  try {
-    if (step?.kind === 'prepare' && observation !== undefined) {
-      const refused = error instanceof PrepareRefused;
-      const byHand = error instanceof ChangedDisk ? error.drifts : undefined;
-      await publish(daemon, observation, { kind: 'preparing', problem: why, refused, byHand });
-    } else if (error instanceof ForeignChangeError) {
-      await reportDrift(daemon, error);
-    } else if (!isApi) {
-      const reason = error instanceof UnsupportedHostError ? 'UnsupportedHost' : 'DaemonFailed';
-      daemon.telemetry.metrics.is('degraded', reason);
-      await daemon.channel.publishTrouble(reason, why, daemon.signal);
-    }
-    // The node is no worse for it, and no rollout stops: it comes no further until somebody acts.
-    if (failing?.isReported === true)
-      await daemon.channel.publishFailing(formatFailing(failing), daemon.signal);
-  } catch (second) {
-    daemon.telemetry.log.warn({ err: second }, 'Could not write the status');
-  }
-}
-
-/** What the API server refused until now it accepts again. */
-async function reportSuccess({ channel, failing, telemetry, signal }: Daemon): Promise<void> {
-  if (channel.object !== undefined) failing.over(channel.object, DOING);
-  await channel.publishFailing(undefined, signal).catch((error: unknown) => {
-    telemetry.log.warn({ err: error }, 'Could not write the status');
-  });
-}
-
-/**
- * The disk was changed after the update was prepared: nothing is wrong with the daemon, and the change is reported as
- * any other.
- */
-async function reportDrift(daemon: Daemon, { drifts }: ForeignChangeError): Promise<void> {
-  const why = formatDrifts(drifts);
-  daemon.telemetry.metrics.is('drifted', 'ConfigDrift');
-  if (daemon.memory.drift !== why) {
-    daemon.telemetry.metrics.driftFound();
-    warning(daemon, 'ConfigDriftDetected', why);
-    daemon.memory.drift = why;
-  }
-  await daemon.channel.publishTrouble('ConfigDrift', why, daemon.signal, drifts);
 }
 
 /**
