@@ -8,18 +8,14 @@ import type { Problem } from '../machineconfig/problem.ts';
 
 type Spec = MachineConfiguration['spec'];
 
-/** Why no update starts in the whole cluster. */
-interface Suspension {
-  readonly reason: 'Unmanaged' | 'Removed';
-  /** A sentence without its period. */
-  readonly why: string;
-}
-
 /**
- * @returns undefined where nodes are updated. Removed is refused: an operator that is asked to take itself away has
- *   nothing to take nodes back to, but the request also means that no update is desired.
+ * @returns why no update starts in the whole cluster, as a sentence without its period; undefined where nodes are
+ *   updated. Removed is refused: an operator that is asked to take itself away has nothing to take nodes back to, but
+ *   the request also means that no update is desired.
  */
-export function suspensionOf(spec: Spec): Suspension | undefined {
+export function suspensionOf(
+  spec: Spec,
+): { readonly reason: 'Unmanaged' | 'Removed'; readonly why: string } | undefined {
   const state = spec?.managementState;
   switch (state) {
     case 'Unmanaged':

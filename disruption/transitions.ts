@@ -41,18 +41,13 @@ export type TransitionLabel = z.infer<typeof TransitionLabel>;
  */
 export const MAX_LABEL_BYTES = 400_000;
 
-/** A transition with the number of nodes that take it. */
-export interface PredictedTransition extends Transition {
-  readonly nodes: number;
-}
-
 /**
  * Predicts what nodes have to do to reach a target: the label of an image states it, and the operator writes it on a
  * rendered config before any node is touched.
  *
  * @param froms what each node runs now, in any order, repeated or not.
  * @param to the target. With equal bases on both sides the configs alone are compared.
- * @returns a transition for each state, sorted by config and base.
+ * @returns a transition for each state, with the number of nodes that take it, sorted by config and base.
  */
 export function predictTransitions({
   froms,
@@ -65,7 +60,7 @@ export function predictTransitions({
   readonly policies: ClusterPolicies;
   /** Whether images carry the configs. */
   readonly layered: boolean;
-}): PredictedTransition[] {
+}): (Transition & { readonly nodes: number })[] {
   const states = Map.groupBy(froms, ({ config, base }) => canonicalJson([config.name, base]));
   return [...states]
     .sort(by(([state]) => state))

@@ -15,22 +15,17 @@ import type { ConfigProblems, Problem } from './problem.ts';
 /** Means every file and unit of the MachineConfig. */
 const ALL = '*';
 
-export interface CollectedMarks {
-  /** Sorted by subject. */
-  readonly marked: OwnerMarks;
-  readonly problems: readonly ConfigProblems[];
-}
-
 /**
  * Collects the marks of the owners of MachineConfigs. An entry that several MachineConfigs have is marked only when
  * each of them marks it, and none names other actions than another: one owner can't decide about another's drop-ins.
  *
  * @param configs in merge order, each with what it was parsed to.
- * @returns the marks, or what can't be parsed and what they name that their MachineConfig doesn't have.
+ * @returns the marks, sorted by subject, or what can't be parsed and what they name that their MachineConfig doesn't
+ *   have.
  */
 export function collectMarks(
   configs: readonly { readonly config: MachineConfig; readonly parsed: ParsedMachineConfig }[],
-): CollectedMarks {
+): { readonly marked: OwnerMarks; readonly problems: readonly ConfigProblems[] } {
   if (configs.every(({ config }) => !isMarked(config))) return { marked: new Map(), problems: [] };
   const marks = new Map<string, readonly DisruptionAction[] | undefined>();
   const problems: ConfigProblems[] = [];
@@ -72,13 +67,11 @@ function subjectsOf({ ignition }: ParsedMachineConfig): readonly string[] {
   return [...files, ...(ignition?.systemd?.units ?? []).map(({ name }) => name)];
 }
 
-interface OwnMarks {
-  readonly marks: OwnerMarks;
-  readonly problems: readonly Problem[];
-}
-
 /** An entry that both annotations name requires the actions of the second. */
-function marksOf({ metadata }: MachineConfig, own: readonly string[]): OwnMarks {
+function marksOf(
+  { metadata }: MachineConfig,
+  own: readonly string[],
+): { readonly marks: OwnerMarks; readonly problems: readonly Problem[] } {
   const { [annotations.noReboot]: noReboot = '', [annotations.actions]: text = '' } =
     metadata.annotations ?? {};
   const unmarked = noReboot.split(/[\s,]+/).filter((name) => name !== '');

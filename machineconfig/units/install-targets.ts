@@ -12,18 +12,16 @@ export interface InstallTarget {
   readonly place: string;
 }
 
-export interface InstallTargets {
-  readonly targets: readonly InstallTarget[];
-  /** What systemd refuses of it, each as a clause. */
-  readonly refused: readonly string[];
-}
-
 /**
  * The links to a unit that its [Install] asks for (systemd.unit(5), "[Install] Section Options").
  *
+ * @returns them, and what systemd refuses of it, each as a clause.
  * @param whyNotDefault why the instance can't be enabled that a template's DefaultInstance= names.
  */
-export function installTargets(unit: Unit, whyNotDefault?: string): InstallTargets {
+export function installTargets(
+  unit: Unit,
+  whyNotDefault?: string,
+): { readonly targets: readonly InstallTarget[]; readonly refused: readonly string[] } {
   const { install } = unit;
   const targets: InstallTarget[] = [];
   const refused: string[] = [];
