@@ -49,7 +49,7 @@ import { MachineLookup, MaintenanceLookup } from '../rollout/node-claims.ts';
 import type { NodeFeature } from '../rollout/node-feature.ts';
 import { NodeLeases, poweredOffLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
-import { pinnedImages } from '../rollout/pinned-images/feature.ts';
+import { pinnedImagesFeature } from '../rollout/pinned-images/feature.ts';
 import type { ProveImage } from '../rollout/pools/image-proof.ts';
 import { Membership } from '../rollout/pools/membership.ts';
 import { type ControllerName, controllerTable, featureEntry } from './controllers.ts';
@@ -214,7 +214,7 @@ function createControllers(
   const lanes = new Lanes(ALL_LANES);
   const recorder = new PoolRecorder({ ...shared, onProof: parts.onRendered });
   const coverageOf = switchCoverage(caches.layeringSwitch, options.namespace);
-  const features = [pinnedImages({ ...shared, ...hands })];
+  const features = [pinnedImagesFeature({ ...shared, ...hands })];
   const controllers = {
     pools: new PoolController({
       ...{ ...shared, ...hands, slots, coverageOf, membership, work, lanes, recorder },

@@ -1,3 +1,5 @@
+import type { Node } from '../../api/kubernetes.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import type { SettingValues } from '../../api/pool-settings/table.ts';
@@ -11,7 +13,6 @@ import {
   type SeverityCounts,
 } from '../../api/vulnerabilities.ts';
 import type { NodeState } from '../pools/node-state.ts';
-import type { ObservedNode } from '../pools/pool-observation.ts';
 import { hasCondition } from '../pools/same-content.ts';
 import type { Hold, StartHold } from './hold.ts';
 
@@ -45,7 +46,10 @@ export function targetBases(builds: readonly MachineOSBuild[], image: string): T
 interface Awaiting {
   readonly settings: Pick<SettingValues, 'holds'>;
   readonly targetBases?: TargetBases | undefined;
-  readonly nodes: readonly Pick<ObservedNode, 'node' | 'machineConfigNode'>[];
+  readonly nodes: readonly {
+    readonly node: Node;
+    readonly machineConfigNode: MachineConfigNode | undefined;
+  }[];
 }
 
 /**

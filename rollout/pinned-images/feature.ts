@@ -6,7 +6,7 @@ import { routePinnedImages } from './events.ts';
 import { pinnedImagesPart } from './pool-counts.ts';
 
 /** @param parts with caches that are not started yet. */
-export function pinnedImages(parts: Omit<PinnedImagesControllerParts, 'sets'>): NodeFeature {
+export function pinnedImagesFeature(parts: Omit<PinnedImagesControllerParts, 'sets'>): NodeFeature {
   const { client, caches, log } = parts;
   const sets = createInformer(client, PinnedImageSets, { log });
   const controller = new PinnedImagesController({ ...parts, sets });
