@@ -22,7 +22,7 @@ test.each(['', '#', '#nodes', '#timeline', '#/', '#/node/', '#/cluster/x', '#/no
   },
 );
 
-test('a one-time key is told from an address', () => {
+test('a one-time key is no address of a thing', () => {
   // 32 bytes in base64url.
   const key = '-_v7'.repeat(11).slice(0, 43);
   expect(keyIn(`#${key}`)).toBe(key);

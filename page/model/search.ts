@@ -1,6 +1,6 @@
 import type { HoldView } from '../../view/schemas.ts';
 import { stateWord } from '../../view/words.ts';
-import type { BuildRow, NodeRow, PageView, PoolRow } from './view.ts';
+import { type BuildRow, byNaturalOrder, type NodeRow, type PageView, type PoolRow } from './view.ts';
 
 /** Something that a search found. */
 export interface SearchHit {
@@ -31,7 +31,6 @@ interface Entry extends Texts {
   readonly name: string;
 }
 
-const COLLATOR = new Intl.Collator('en', { numeric: true });
 const KINDS: readonly SearchHit['kind'][] = ['pool', 'node', 'build', 'policy', 'lease'];
 
 /**
@@ -58,7 +57,7 @@ export function search(view: PageView, text: string, most: number): SearchResult
       (a, b) =>
         a.rank - b.rank ||
         KINDS.indexOf(a.finding.kind) - KINDS.indexOf(b.finding.kind) ||
-        COLLATOR.compare(a.finding.name, b.finding.name),
+        byNaturalOrder(a.finding.name, b.finding.name),
     )
     .slice(0, most)
     .map(({ finding }) => finding);

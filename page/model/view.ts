@@ -130,6 +130,9 @@ export interface About {
   readonly user?: string | undefined;
 }
 
+/** Orders names as people do: worker-9 before worker-10. */
+export const byNaturalOrder = new Intl.Collator('en', { numeric: true }).compare;
+
 export type Table<Row> = Readonly<Record<string, Row>>;
 
 export const EMPTY_VIEW: PageView = {

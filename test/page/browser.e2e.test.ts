@@ -147,7 +147,7 @@ describe('the page of a cluster', () => {
     await page.close();
   });
 
-  test('is used by keyboard: one stop for each pool, arrows within it, details follow', async () => {
+  test('is operated by keyboard: Tab reaches each pool once, arrows move within it', async () => {
     const { page } = await browser.open(address());
     const focused = () => page.evaluate("document.activeElement.getAttribute('data-node')");
     await page.getByRole('option').first().waitFor();
@@ -180,7 +180,7 @@ describe('the page of a cluster', () => {
     await page.close();
   });
 
-  test('is heard: changes are told politely, and there is a table', async () => {
+  test('announces changes to screen readers, and has a table of nodes', async () => {
     const { page } = await browser.open(address());
     await page.getByRole('option').first().waitFor();
     const status = page.locator('[aria-live=polite]').first();

@@ -131,7 +131,7 @@ const setPart = (name: string, part: Parameters<typeof aNodeOf>[2]) =>
   );
 
 describe('the stream', () => {
-  test('begins with everything and goes on with what changes', async () => {
+  test('begins with the whole view and continues with changes', async () => {
     await withServer(everybody, async (url) => {
       const follower = await follow(url);
       const first = await follower.until(({ nodes }) => Object.keys(nodes).length === 15);
@@ -155,7 +155,7 @@ describe('the stream', () => {
     });
   });
 
-  test('brings the lines of a log as they come', async () => {
+  test('appends the lines of a log', async () => {
     await withServer(everybody, async (url) => {
       const follower = await follow(url);
       await follower.until(({ logs }) => logs['worker-next']?.length === 2);
@@ -171,7 +171,7 @@ describe('the stream', () => {
     });
   });
 
-  test('takes away what is gone', async () => {
+  test('removes rows of deleted objects', async () => {
     await withServer(everybody, async (url) => {
       const follower = await follow(url);
       await follower.until(({ leases }) => leases['infra-2'] !== undefined);
@@ -181,7 +181,7 @@ describe('the stream', () => {
     });
   });
 
-  test('keeps nothing back for a reader that does not read, and others do not wait for it', async () => {
+  test('queues nothing for a reader that does not read, and does not delay others', async () => {
     await withServer(everybody, async (url, server) => {
       const stuck = await stuckReader(server.port);
       const follower = await follow(url);
@@ -233,7 +233,7 @@ describe('an answer', () => {
 });
 
 describe('with keys', () => {
-  test('each key works once, and what it gives works on', async () => {
+  test('each key works once, and its token keeps working', async () => {
     let used = 0;
     const access = keyAccess(() => {
       used += 1;
@@ -265,7 +265,7 @@ describe("with the cluster's tokens", () => {
       now: () => Date.now(),
     });
 
-  test('reads who may list what is shown, and is told what is missing otherwise', async () => {
+  test('lets a user read who may list every kind that is shown, and names the kinds that are missing', async () => {
     const viewer = await createAccount(cluster, 'viewer', signal);
     const stranger = await createAccount(cluster, 'stranger', signal);
     await applyObjects(cluster.client, await pageRoles(), { log, signal });
@@ -340,7 +340,7 @@ describe("with the cluster's tokens", () => {
     });
   });
 
-  test('asks once for a while, and lets nobody in whom it could not ask about', async () => {
+  test('caches answers, and refuses access that it could not check', async () => {
     let time = 0;
     const create = vi.spyOn(cluster.client, 'create');
     onTestFinished(() => create.mockRestore());

@@ -5,8 +5,8 @@ import { COSTS, type Cost, costOf, dearest } from '../../predict/cost.ts';
 import type { PoolAsk } from '../../predict/plan.ts';
 import type { Done } from './walk-node.ts';
 
-/** What was told of a step, and what the node made of it. */
-export interface ToldAndDone {
+/** What was predicted of a step, and what the node did. */
+export interface ComparedStep {
   readonly plan: PoolAsk;
   /** What the label of the image says, as builds report it; undefined where it says nothing. */
   readonly label: string | undefined;
@@ -23,15 +23,15 @@ export interface ToldAndDone {
  * @returns what the node's own account says that it cost. Taking an image for the first time is an update, even of
  * equal content.
  */
-export function costOfRecord({ record, optsIn }: Pick<ToldAndDone, 'record' | 'optsIn'>): Cost {
+export function costOfRecord({ record, optsIn }: Pick<ComparedStep, 'record' | 'optsIn'>): Cost {
   if (record === undefined) return 'nothing';
   return dearest([optsIn ? 'live' : 'nothing', costOf({ ...record, causes: record.causes ?? [] })]);
 }
 
-/** @returns what was told and done, as text. */
-export function describe({ plan, label, record, done }: ToldAndDone): readonly string[] {
+/** @returns both as text. */
+export function describe({ plan, label, record, done }: ComparedStep): readonly string[] {
   return [
-    `plan: ${formatActions(plan.actions)}, cost ${toldCost(plan)}`,
+    `plan: ${formatActions(plan.actions)}, cost ${plannedCost(plan)}`,
     ...plan.causes.map(({ subject, change, rule }) => `  ${subject} ${change}: ${rule}`),
     `label: ${label ?? 'nothing'}`,
     `node: ${record === undefined ? 'nothing' : `${formatActions(record.actions)} (${record.source})`}`,
@@ -40,7 +40,7 @@ export function describe({ plan, label, record, done }: ToldAndDone): readonly s
 }
 
 /** @returns where they differ, one line each. */
-export function differingActions(given: ToldAndDone): readonly string[] {
+export function differingActions(given: ComparedStep): readonly string[] {
   const { plan, label, record, done, withdrawn } = given;
   const actions = record?.actions ?? [];
   const taken = formatActions(actions);
@@ -51,7 +51,7 @@ export function differingActions(given: ToldAndDone): readonly string[] {
   const started = done.services.filter((request) => isOfWithdrawn(request) && !request.startsWith('stop '));
   const problems: readonly (readonly [differs: boolean, problem: string])[] = [
     [formatActions(plan.actions) !== taken, `the node's actions are ${taken}`],
-    [toldCost(plan) !== cost, `the node's cost is ${cost}`],
+    [plannedCost(plan) !== cost, `the node's cost is ${cost}`],
     [label !== undefined && record !== undefined && label !== taken, `the label says ${label}, not ${taken}`],
     [done.booted !== reboots, `the node ${done.booted ? 'booted' : 'did not boot'}`],
     [record?.liveFailure !== undefined, `it failed live: ${record?.liveFailure}`],
@@ -65,7 +65,7 @@ export function differingActions(given: ToldAndDone): readonly string[] {
 }
 
 /** @returns the cost of the only node. */
-function toldCost({ outcomes }: PoolAsk): Cost | undefined {
+function plannedCost({ outcomes }: PoolAsk): Cost | undefined {
   return COSTS.find((cost) => outcomes?.[cost] === 1);
 }
 

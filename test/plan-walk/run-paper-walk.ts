@@ -97,11 +97,11 @@ function differences(
   nodes: readonly PaperNode[],
   base: string,
 ): readonly string[] {
-  const told = Object.entries(plan.outcomes ?? {}).flatMap(([cost, count]) =>
+  const predicted = Object.entries(plan.outcomes ?? {}).flatMap(([cost, count]) =>
     Array.from({ length: count }, () => cost),
   );
   const costs = asked.map((ask) => (ask === undefined ? 'nothing' : costOf(ask)));
-  const isSame = costs.toSorted().join() === told.toSorted().join();
+  const isSame = costs.toSorted().join() === predicted.toSorted().join();
   // Of a node that runs what the pool had before, plan says more than the cost.
   const others = asked.filter((ask, at) => {
     const { configVersion, baseImage } = nodes[at]?.object.status ?? {};
@@ -116,7 +116,7 @@ function differences(
   });
   if (isSame && others.length === 0) return [];
   return [
-    `- plan said ${told.join(', ')}, but the daemons say ${costs.join(', ')}`,
+    `- plan said ${predicted.join(', ')}, but the daemons say ${costs.join(', ')}`,
     ...asked.map((ask, at) => {
       const { configVersion, baseImage } = nodes[at]?.object.status ?? {};
       const what = ask === undefined ? 'nothing' : `${formatActions(ask.actions)} (${ask.source})`;

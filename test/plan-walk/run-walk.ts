@@ -66,8 +66,8 @@ interface Parts {
   readonly moveTag: (version: Version) => Promise<void>;
 }
 
-/** What was told of a step before it was made. */
-interface Told {
+/** What was predicted of a step. */
+interface Prediction {
   readonly plan: PoolAsk;
   /** What the node ran. */
   readonly from: MachineConfigNode['status'];
@@ -84,7 +84,7 @@ class WalkWorld {
   /** The version of the operating system that the node runs. */
   #runs: Version = '1';
   #record: UpdateRecord | undefined;
-  #told: readonly string[] = [];
+  #prediction: readonly string[] = [];
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -92,7 +92,7 @@ class WalkWorld {
   }
 
   /**
-   * A new node gets the first config. Nothing is told of it: `shale plan` counts a node that has reported nothing as a
+   * A new node gets the first config. Nothing is predicted for it: `shale plan` counts a node that has reported nothing as a
    * reboot.
    */
   async begin(): Promise<void> {
@@ -151,8 +151,8 @@ class WalkWorld {
     const isLayered = next.layered;
     if (isLayered || walk.base === 'osImageURL') this.#runs = next.version;
     const done = await node.done();
-    const told = { plan, from: before.status };
-    this.#compareActions(what, told, after, done);
+    const prediction = { plan, from: before.status };
+    this.#compareActions(what, prediction, after, done);
     await this.#compareTree(what);
   }
 
@@ -170,7 +170,7 @@ class WalkWorld {
     await this.#compareTree(what);
   }
 
-  #compareActions(what: string, { plan, from }: Told, { status }: MachineConfigNode, done: Done): void {
+  #compareActions(what: string, { plan, from }: Prediction, { status }: MachineConfigNode, done: Done): void {
     const isUpdated = status?.lastUpdate?.startedAt !== this.#record?.startedAt;
     this.#record = status?.lastUpdate;
     const record = isUpdated ? this.#record : undefined;
@@ -178,15 +178,15 @@ class WalkWorld {
     const optsIn = from?.mode !== 'Layered' && status?.mode === 'Layered';
     const cost = costOfRecord({ record, optsIn });
     this.costs.set(cost, (this.costs.get(cost) ?? 0) + 1);
-    const given = { plan, label: this.#labelTold(from, status), record, done, optsIn, withdrawn };
-    this.#told = describe(given);
+    const given = { plan, label: this.#actionsInLabel(from, status), record, done, optsIn, withdrawn };
+    this.#prediction = describe(given);
     this.#refuse(what, differingActions(given));
   }
 
   /**
    * @returns what the label of the image that the node took says, as builds report it; undefined where it says nothing.
    */
-  #labelTold(from: MachineConfigNode['status'], to: MachineConfigNode['status']): string | undefined {
+  #actionsInLabel(from: MachineConfigNode['status'], to: MachineConfigNode['status']): string | undefined {
     const { builds } = this.#parts.cluster;
     const image = to?.configImage?.currentImage;
     const build = builds.find(({ status }) => status?.digestedImagePushSpec === image);
@@ -232,7 +232,7 @@ class WalkWorld {
         ...problems.map((problem) => `- ${problem}`),
         `from ${before === undefined ? 'nothing' : formatState(before)}`,
         `to   ${formatState(this.#state)}`,
-        ...this.#told,
+        ...this.#prediction,
       ].join('\n'),
     );
   }

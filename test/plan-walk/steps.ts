@@ -69,7 +69,7 @@ export type Policies = readonly number[];
 /** A step of the kind 'policy' that has own.service restarted for changes of its own. */
 export const restartOwn = { subject: SUBJECTS.indexOf('own.service'), actions: OWN + 1 } as const;
 
-/** Most changes are live at first, so that most of what happens is told apart. */
+/** Most changes are live at first, so that what differs is seen. */
 const firstPolicies: Policies = SUBJECTS.map((_, index) => index % 4);
 
 /** @returns the policies after a step that changes one of them. */

@@ -61,8 +61,8 @@ async function readStream(
   follower: Pick<Follower, 'onView' | 'onAbout'>,
 ): Promise<string | undefined> {
   const silence = new AbortController();
-  const hush = () => silence.abort(new Error('the server stopped responding'));
-  let timer = setTimeout(hush, SILENCE_MS);
+  const onSilence = () => silence.abort(new Error('the server stopped responding'));
+  let timer = setTimeout(onSilence, SILENCE_MS);
   try {
     const response = await fetch('./events', {
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
@@ -78,7 +78,7 @@ async function readStream(
       const { done, value } = await reader.read();
       if (done) throw new Error('the server closed the stream');
       clearTimeout(timer);
-      timer = setTimeout(hush, SILENCE_MS);
+      timer = setTimeout(onSilence, SILENCE_MS);
       for (const event of events(value)) take(event);
     }
   } finally {

@@ -1,7 +1,7 @@
 import { duration } from '../../../view/words.ts';
 import type { LeaseRow, NodeRow, PlanRow, Table } from '../../model/view.ts';
 import { hashOf } from '../route.ts';
-import { Holds } from '../sections/holds.tsx';
+import { HoldList } from '../sections/holds.tsx';
 import { formatLeft, formatState, shortImage, staged, withShortHashes } from '../words.ts';
 import { Ago, useNow } from '../zone.tsx';
 
@@ -49,7 +49,7 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
       )}
       <Verification node={node} now={now} />
       <HeldPods node={node} />
-      <Holds holds={node.holds ?? []} now={now} />
+      <HoldList holds={node.holds ?? []} now={now} />
       {node.state !== 'staging' || node.staging === undefined ? null : <Staging staging={node.staging} />}
       <Marks node={node} lease={lease} />
       <dl>

@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { nodeStateNames } from '../../../api/node-state.ts';
 import { plural } from '../../../api/plural.ts';
-import type { NodeRow, Table } from '../../model/view.ts';
+import { byNaturalOrder, type NodeRow, type Table } from '../../model/view.ts';
 import { formatState, withShortHashes } from '../words.ts';
 
 /** Rows that are drawn at first, and with each further step: users search a table of thousands. */
@@ -103,7 +103,6 @@ function remarksOf({ state, what = '', obstacle }: NodeRow): string {
 function find(nodes: Table<NodeRow>, search: string): readonly (readonly [string, NodeRow])[] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const rank = new Map(nodeStateNames.map((state, index) => [state, index]));
-  const collator = new Intl.Collator('en', { numeric: true });
   return Object.entries(nodes)
     .filter(([name, node]) => {
       const text = `${name} ${node.pool} ${formatState(node)}`.toLowerCase();
@@ -111,6 +110,6 @@ function find(nodes: Table<NodeRow>, search: string): readonly (readonly [string
     })
     .toSorted(
       ([a, one], [b, other]) =>
-        (rank.get(one.state) ?? 0) - (rank.get(other.state) ?? 0) || collator.compare(a, b),
+        (rank.get(one.state) ?? 0) - (rank.get(other.state) ?? 0) || byNaturalOrder(a, b),
     );
 }

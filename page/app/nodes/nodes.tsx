@@ -1,6 +1,13 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { plural } from '../../../api/plural.ts';
-import type { LeaseRow, NodeRow, PlanRow, PoolRow, Table } from '../../model/view.ts';
+import {
+  byNaturalOrder,
+  type LeaseRow,
+  type NodeRow,
+  type PlanRow,
+  type PoolRow,
+  type Table,
+} from '../../model/view.ts';
 import type { CellSize, Member } from './cell-grid.tsx';
 import { Legend } from './legend.tsx';
 import { NodeDetail } from './node-detail.tsx';
@@ -89,9 +96,7 @@ function Totals({
   );
 }
 
-const COLLATOR = new Intl.Collator('en', { numeric: true });
-
-/** Names in natural order, `worker-9` before `worker-10`; sorted again only when the names change. */
+/** Names in natural order; sorted again only when they change. */
 function useSortedNames(nodes: Table<NodeRow>): readonly string[] {
   const known = useRef<{ readonly given: readonly string[]; readonly sorted: readonly string[] }>({
     given: [],
@@ -100,7 +105,7 @@ function useSortedNames(nodes: Table<NodeRow>): readonly string[] {
   const given = Object.keys(nodes);
   const { given: before } = known.current;
   if (given.length !== before.length || given.some((name, index) => name !== before[index])) {
-    known.current = { given, sorted: given.toSorted(COLLATOR.compare) };
+    known.current = { given, sorted: given.toSorted(byNaturalOrder) };
   }
   return known.current.sorted;
 }
@@ -120,7 +125,7 @@ function byPool(
     else known.push([name, node]);
   }
   return new Map(
-    [...members].toSorted(([a], [b]) => Number(a === '') - Number(b === '') || COLLATOR.compare(a, b)),
+    [...members].toSorted(([a], [b]) => Number(a === '') - Number(b === '') || byNaturalOrder(a, b)),
   );
 }
 

@@ -6,7 +6,7 @@ import { formatTimeLeft } from '../../../view/words.ts';
 import type { PlanRow, PoolRow, Table } from '../../model/view.ts';
 import { ChangePanel, type PlannedChange } from '../change/change-panel.tsx';
 import { hashOf } from '../route.ts';
-import { Holds } from '../sections/holds.tsx';
+import { HoldList } from '../sections/holds.tsx';
 import { type PoolTone, toneOf, withShortHashes } from '../words.ts';
 import { useNow } from '../zone.tsx';
 import { Attention } from './attention.tsx';
@@ -46,7 +46,7 @@ export function PoolSection({ name, pool, members, plans, size, selected, onSele
           {pool === undefined ? '' : ` · at most ${pool.maxUnavailable} unavailable`}
         </span>
         {pool === undefined ? null : <Left pool={pool} members={members} plans={plans} now={now} />}
-        {pool === undefined ? null : <Holds holds={pool.holds ?? []} now={now} />}
+        {pool === undefined ? null : <HoldList holds={pool.holds ?? []} now={now} />}
       </header>
       {pool === undefined ? null : (
         <p class="headline" title={pool.what}>

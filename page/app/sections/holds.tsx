@@ -3,7 +3,7 @@ import { formatHold } from '../../../view/words.ts';
 import { useShortTime } from '../zone.tsx';
 
 /** What holds a pool or a node, and maintenance windows, as badges: with who, until when and why. */
-export function Holds({ holds, now }: { readonly holds: readonly HoldView[]; readonly now: number }) {
+export function HoldList({ holds, now }: { readonly holds: readonly HoldView[]; readonly now: number }) {
   const at = useShortTime(now);
   if (holds.length === 0) return null;
   return (

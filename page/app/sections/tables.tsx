@@ -3,7 +3,7 @@ import { plural } from '../../../api/plural.ts';
 import type { LeaseRow, NodeRow, PolicyRow, Table } from '../../model/view.ts';
 import { hashOf } from '../route.ts';
 import { Ago, useNow, useShortTime } from '../zone.tsx';
-import { Holds } from './holds.tsx';
+import { HoldList } from './holds.tsx';
 
 /** The number of rows that are shown of each list. */
 const SHOWN = 50;
@@ -56,7 +56,7 @@ export function LeaseTable({
             {passedBy.slice(0, SHOWN).map(([name, { obstacle, holds = [] }]) => (
               <li key={name}>
                 <NodeLink name={name} />{' '}
-                {holds.length === 0 ? <span>{obstacle}</span> : <Holds holds={holds} now={now} />}
+                {holds.length === 0 ? <span>{obstacle}</span> : <HoldList holds={holds} now={now} />}
               </li>
             ))}
           </ul>

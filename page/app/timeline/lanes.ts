@@ -13,7 +13,7 @@ export interface Visit {
 /** ms between two segments of one update: the daemon starts shortly after the grant. */
 const GAP_MS = 60_000;
 /** ms between two updates in a lane, so that they are distinguishable. */
-const BREATH_MS = 1_000;
+const LANE_GAP_MS = 1_000;
 
 /**
  * Joins consecutive segments of a node.
@@ -59,7 +59,7 @@ interface Room {
 export function lanesOf<T extends Room>(rooms: readonly T[]): readonly (readonly T[])[] {
   const lanes: T[][] = [];
   for (const room of rooms) {
-    const free = lanes.find((lane) => (lane.at(-1)?.end ?? 0) + BREATH_MS <= room.start);
+    const free = lanes.find((lane) => (lane.at(-1)?.end ?? 0) + LANE_GAP_MS <= room.start);
     if (free === undefined) lanes.push([room]);
     else free.push(room);
   }

@@ -42,7 +42,7 @@ interface Named {
   readonly subresource: string;
 }
 
-/** A namespace's own subresources are told from resources in it by their names. */
+/** Names tell a namespace's own subresources from the resources in it. */
 const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(['status', 'finalize']);
 
 function namedBelow(parts: readonly string[]): Named {

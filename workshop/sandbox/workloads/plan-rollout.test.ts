@@ -57,7 +57,7 @@ const nodes = ['n0', 'n1', 'n2'].map(
   (name): Node => ({ apiVersion: 'v1', kind: 'Node', metadata: { name } }),
 );
 
-test('a template is told from others by what it says, not by the order of its fields', () => {
+test('templates differ by their content, not by the order of their fields', () => {
   const owner = daemonSet();
   const reordered = {
     ...owner,
