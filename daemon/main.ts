@@ -23,12 +23,12 @@ import { runDaemon } from './loop.ts';
 import { BACKENDS, type BackendName } from './os/os-tool.ts';
 import type { ImageSource } from './os/ostree/image-source.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
-import { pinnedImages } from './pinned-images/pinned-images-loop.ts';
+import { pinnedImagesWork } from './pinned-images/pinned-images-loop.ts';
 import type { DaemonTelemetry } from './prometheus-metrics.ts';
 import type { BesideCommand } from './steps/beside.ts';
 
 /** What runs beside the steps of updates. */
-const BESIDES: readonly BesideCommand[] = [pinnedImages];
+const BESIDES: readonly BesideCommand[] = [pinnedImagesWork];
 
 export interface DaemonFlags extends DaemonLimitFlags, LogFlags {
   readonly nodeName: string;

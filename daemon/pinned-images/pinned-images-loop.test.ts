@@ -10,7 +10,7 @@ import { patience } from '../../test/fixtures/patience.ts';
 import { RuntimeStandIn } from '../../test/fixtures/runtime-stand-in.ts';
 import { quietChannel } from '../../test/fixtures/step-context.ts';
 import type { BesideChannel } from '../steps/beside.ts';
-import { type PinnedImagesLoop, pinnedImages, runPinnedImages } from './pinned-images-loop.ts';
+import { type PinnedImagesLoop, pinnedImagesWork, runPinnedImages } from './pinned-images-loop.ts';
 import type { PinnedImagesReport } from './report.ts';
 
 /** The loop of a node without images of its own, against a channel in memory. */
@@ -267,7 +267,7 @@ test('what its flag says in MiB stays free', async () => {
     spec: { pinnedImages: { sets: [{ name: 'one', generation: 1 }], containerRuntime: 'containerd' } },
   } as MachineConfigNode;
   let status: MachineConfigNodeStatus | undefined;
-  const work = pinnedImages.withFlags({ pinnedImagesReserve: 10 ** 12 });
+  const work = pinnedImagesWork.withFlags({ pinnedImagesReserve: 10 ** 12 });
   const ended = work({
     ports: {
       host: { root },

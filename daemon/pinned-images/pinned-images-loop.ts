@@ -43,7 +43,7 @@ const PINNED_IMAGES = {
 } as const satisfies Partial<PinnedImagesLoop>;
 
 /** The loop with its flag, as the daemon's command has it. */
-export const pinnedImages: BesideCommand = {
+export const pinnedImagesWork: BesideCommand = {
   addOptions: (command: Command) =>
     void command.option(
       '--pinned-images-reserve <MiB>',
