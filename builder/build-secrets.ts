@@ -1,3 +1,4 @@
+import { SIGNING_KEY } from '../api/image-signing.ts';
 import { type Secret, Secrets } from '../api/kubernetes.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
@@ -14,7 +15,7 @@ import { by } from '../api/order.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { BuildFailure } from './build-failure.ts';
 import type { BuildSecret } from './engine/build-context.ts';
-import { KEY, otherPoolRefusal, SecretError } from './secrets.ts';
+import { otherPoolRefusal, SecretError } from './secrets.ts';
 
 /** Secrets with credentials of Shale itself or of Kubernetes, by their type (Kubernetes, "Types of Secret"). */
 const REFUSED_TYPES: ReadonlySet<string> = new Set([
@@ -71,7 +72,7 @@ export function buildSecretRefusal(
   const otherPool = otherPoolRefusal({ metadata }, pool);
   if (otherPool !== undefined) return otherPool;
   if (REFUSED_TYPES.has(type)) return `Secrets of type ${type} hold credentials of the cluster`;
-  if (data[KEY] !== undefined) return `it has a signing key (${KEY})`;
+  if (data[SIGNING_KEY] !== undefined) return `it has a signing key (${SIGNING_KEY})`;
   return undefined;
 }
 

@@ -5,7 +5,7 @@ import type { MachineOSConfigSpec } from '../api/machine-os-config.ts';
 import { MACHINE_CONFIGURATION, SHALE_VERSION } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
-import type { SealOptions } from '../builder/attest/seal-image.ts';
+import { Seal } from '../builder/attest/seal-image.ts';
 import {
   type EngineFlags,
   engineParts,
@@ -115,7 +115,7 @@ interface BuildOptions extends SupplyOptions, RegistryFlags, EngineFlags, Cluste
  * Pushes the image; standard output is its pullspec alone, and what there is to say about it goes to standard error.
  */
 async function build(options: BuildOptions): Promise<void> {
-  const seal = await sealOptions(options);
+  const seal = await sealBy(options);
   const client = await registryClient(options, parseReference(options.push));
   const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS + options.engineMinutes * 60_000);
   const before = await readObjects(options.from);
@@ -185,10 +185,11 @@ function reportReading({ reference }: BaseImage, layers: number, bytes: number):
   );
 }
 
-async function sealOptions({ signBy, attest }: SupplyOptions): Promise<SealOptions> {
-  if (signBy === undefined) return { attest };
+async function sealBy({ signBy, attest }: SupplyOptions): Promise<Seal> {
+  if (signBy === undefined) return new Seal({ attest });
   try {
-    return { attest, key: parseSigningKey(await readText(signBy), signBy, process.env['COSIGN_PASSWORD']) };
+    const key = parseSigningKey(await readText(signBy), signBy, process.env['COSIGN_PASSWORD']);
+    return new Seal({ attest, key });
   } catch (error) {
     if (!(error instanceof SigningKeyError)) throw error;
     throw new CommandError(error.message, exitCodes.usage, { cause: error });

@@ -3,7 +3,7 @@ import { errorMessage } from '../api/error-message.ts';
 import { SIGNING_KEY_SECRET } from '../api/names.ts';
 import { wholeNumber } from '../cluster/process.ts';
 import { type BuilderPodSettings, parseBuilderPod } from '../opt-in/builder-pod.ts';
-import type { Signing } from '../opt-in/signing/signing-keys.ts';
+import type { Signing } from '../opt-in/switch.ts';
 
 interface EngineFlags {
   readonly engine: string;

@@ -13,7 +13,6 @@ import { parseImageConfig } from '../../image/manifest.ts';
 import { pushOnBase } from '../../image/push-image.ts';
 import { formatReference, parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
-import type { SigningKey } from '../../image/signature/signing-key.ts';
 import { type EngineInputs, type EngineSpec, engineInputsDigest } from '../../predict/image/engine-spec.ts';
 import { BuildFailure } from '../build-failure.ts';
 import type { Slots } from '../slots.ts';
@@ -32,6 +31,7 @@ import { describeFailedStep } from './failed-step.ts';
 import {
   type EngineImageKey,
   type EngineImageLookup,
+  type EngineImageTrust,
   findEngineImage,
   signEngineImage,
 } from './find-engine-image.ts';
@@ -40,7 +40,7 @@ import { WORK_PREFIX } from './work-dir.ts';
 
 export interface EngineImageRequest extends EngineImageKey {
   /** Signs which inputs the image was built from. */
-  readonly key?: SigningKey | undefined;
+  readonly key?: EngineImageTrust['key'];
   /** @returns the rendered config's files; asked only for a Containerfile that reads them. */
   readonly tree: () => readonly LayerEntry[];
   /** @returns the values of the Secrets that the spec names; asked only when commands run. @throws BuildFailure */

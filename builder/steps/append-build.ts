@@ -18,7 +18,7 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { formatObstacle } from '../../machineconfig/sources.ts';
-import { type SealOptions, sealImage } from '../attest/seal-image.ts';
+import { Seal } from '../attest/seal-image.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
 import { appendedLayer, appendedOptions } from '../layer/appended-image.ts';
 import type { ConfigSource } from '../layer/build-facts.ts';
@@ -56,7 +56,7 @@ export interface AppendInput extends BaseKnowledge {
   readonly previousBuild?: Pick<MachineOSBuild, 'status'> | undefined;
   readonly source?: ConfigSource | undefined;
   /** Signature and provenance; without it neither. */
-  readonly seal?: SealOptions | undefined;
+  readonly seal?: Seal | undefined;
   /** Called around each step, for traces; absent: no traces. */
   readonly step?: StepRunner | undefined;
 }
@@ -81,7 +81,7 @@ export async function appendBuild(
 }
 
 async function build(client: RegistryClient, input: AppendInput, signal: AbortSignal): Promise<BuildResult> {
-  const { step = untraced } = input;
+  const { step = untraced, seal = new Seal({ attest: false }) } = input;
   const config = nodeConfigOf(input.rendered);
   const hasPackages = input.stockImage !== undefined;
   // What no base can help costs no reading.
@@ -121,10 +121,8 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   );
   const image = byDigest(target, digest);
   const facts = { ...provenance, image, renderedConfigDigest: renderedConfigDigest(entries) };
-  const seal = input.seal ?? { attest: false };
-  const sealed = await step('seal', () =>
-    sealImage(client, { target, facts, entries, options: seal, contents: readable(contents) }, signal),
-  );
+  const sealing = { target, facts, entries, contents: readable(contents) };
+  const sealed = await step('seal', () => seal.seal(client, sealing, signal));
   const before = input.previousBuild && builtImageFor(input.previousBuild, architecture);
   const compared = before && (await contentsOfBuilt(client, before, input.baseTrees, signal));
   return {
@@ -138,7 +136,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
       from: formatNodeState(transition),
       actions: formatActions(transition.actions),
     })),
-    summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}${sealed.signed ? ', signed' : ''}`,
+    summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}${seal.key === undefined ? '' : ', signed'}`,
     warnings: sealed.warnings,
   };
 }

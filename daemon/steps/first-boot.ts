@@ -1,6 +1,5 @@
 import { errorMessage } from '../../api/error-message.ts';
-import { requireSignature } from '../os/require-signature.ts';
-import { policeImages } from './image-policy.ts';
+import { requireSigned } from './image-policy.ts';
 import type { Observation } from './step.ts';
 import type { StepContext } from './step-context.ts';
 import { targetOf } from './update.ts';
@@ -16,17 +15,14 @@ export async function unverifiedBecause(
   context: StepContext,
   observation: Observation,
 ): Promise<string | undefined> {
-  const { client, ports, signal } = context;
-  const { namespace } = context.settings;
   const { spec, bootedImage } = observation;
   const target = targetOf(spec);
   if (target.mode !== 'Layered' || target.image !== bootedImage) return undefined;
-  const check = { client, namespace, signatures: ports.signatures, root: ports.host.root, spec, signal };
   try {
-    await policeImages(context, observation, await requireSignature(check, target.image));
+    await requireSigned(context, observation, target.image);
     return undefined;
   } catch (error) {
-    signal.throwIfAborted();
+    context.signal.throwIfAborted();
     return errorMessage(error);
   }
 }
