@@ -98,8 +98,7 @@ export async function readBuildSecrets(
   const missing = (name: string) => new SecretError(`Secret ${namespace}/${name}: not found`);
   const refuse = (secret: Pick<KubernetesObject, 'metadata'> & Pick<Secret, 'type' | 'data'>) => {
     const why = buildSecretRefusal(secret, pool, reserved);
-    if (why === undefined) return;
-    throw notAllowed(`${namespace}/${secret.metadata.name}`, why, !isLabelled(secret));
+    if (why !== undefined) throw notAllowed(secret, namespace, why);
   };
   for (const name of names) refuse({ metadata: { name, labels: { [labels.usableInBuilds]: 'true' } } });
   for (const name of names) {
@@ -124,14 +123,19 @@ function isLabelled({ metadata }: Pick<KubernetesObject, 'metadata'>): boolean {
   return metadata.labels?.[labels.usableInBuilds] === 'true';
 }
 
-/** @param temporary whether the label may still come: it is asked for again, and nothing but the label is. */
-function notAllowed(secret: string, why: string, temporary: boolean): BuildFailure {
+/** Temporary where the label may still come: it is asked for again, and nothing but the label is. */
+function notAllowed(
+  { metadata }: Pick<KubernetesObject, 'metadata'>,
+  namespace: string,
+  why: string,
+): BuildFailure {
+  const temporary = !isLabelled({ metadata });
   const fix = temporary
     ? 'If the Secret was created for builds, add the label: the build is retried'
     : `Name a Secret that was created for builds and has the label ${labels.usableInBuilds}: "true"`;
   return new BuildFailure(
     'SecretNotAllowed',
-    `buildSecrets: commands of a build can't read Secret ${secret}: ${why}. ${fix}`,
+    `buildSecrets: commands of a build can't read Secret ${namespace}/${metadata.name}: ${why}. ${fix}`,
     { temporary },
   );
 }
