@@ -1,4 +1,3 @@
-import { requestedBase } from '../predict/image/image-inputs.ts';
 import type { Logger } from 'pino';
 import { hasEnded } from '../api/build-outcome.ts';
 import { errorMessage } from '../api/error-message.ts';
@@ -31,6 +30,7 @@ import { unlistedConfigs } from '../disruption/label-coverage.ts';
 import { type PoliciesInForce, policiesOfPool } from '../disruption/pool-policies.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
 import { noRegistries } from '../oci/registries-conf.ts';
+import { requestedBase } from '../predict/image/image-inputs.ts';
 import { BUILD_NAME_VERSION } from '../predict/image/requested-image.ts';
 import { type BuildDecision, type BuildObservation, decideBuild, pushSpecOf } from './decide.ts';
 import { decideHeldBuild, type HeldBuild } from './decide-held.ts';

@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import type { ClusterPolicies } from '../api/disruption-policy.ts';
+import { errorMessage } from '../api/error-message.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import type { MachineOSConfigSpec } from '../api/machine-os-config.ts';
 import { MACHINE_CONFIGURATION, SHALE_VERSION } from '../api/names.ts';
@@ -17,7 +18,7 @@ import {
   engineImageByTag,
   engineImageTarget,
 } from '../builder/engine/find-engine-image.ts';
-import { type ConfigSource, cleanSource, sourceOf } from '../builder/layer/build-facts.ts';
+import { type ConfigSource, cleanSource, imageTime, sourceOf } from '../builder/layer/build-facts.ts';
 import { buildForArchitectures } from '../builder/steps/build-image.ts';
 import type { KnownState } from '../builder/steps/known-states.ts';
 import { defaultPolicySettings, policyDigest } from '../disruption/effective-policies.ts';
@@ -138,7 +139,7 @@ async function build(options: BuildOptions): Promise<void> {
       froms,
       architectures: [...new Set(options.architecture)].sort(),
       version: SHALE_VERSION,
-      created: created(process.env),
+      created: created(),
       source: sourceFor(cluster, options),
       baseTrees: new BaseTrees({ onReading: reportReading }),
       seal,
@@ -265,10 +266,10 @@ function specFor(
   return machineOSConfigs.find(({ metadata }) => metadata.name === pool)?.spec;
 }
 
-/** https://reproducible-builds.org/specs/source-date-epoch/ */
-function created(env: NodeJS.ProcessEnv): string {
-  const seconds = Number(env['SOURCE_DATE_EPOCH'] ?? '0');
-  if (!Number.isSafeInteger(seconds))
-    throw new CommandError('SOURCE_DATE_EPOCH is not a number of seconds', exitCodes.usage);
-  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+function created(): string {
+  try {
+    return imageTime(process.env);
+  } catch (error) {
+    throw new CommandError(errorMessage(error), exitCodes.usage, { cause: error });
+  }
 }

@@ -84,7 +84,6 @@ export class ImageMaker {
       throw new BuildFailure('InvalidConfig', forgedMessage(rendered.metadata.name), { temporary: true });
     const { baseImagePullSecret, renderedImagePushSecret } = machineOSConfig.spec;
     const inForce = policiesInForce(caches, build.spec);
-    const { policies, policyDigest } = inForce;
     const pool = machineOSConfig.spec.machineConfigPool.name;
     const log = this.#options.log.child(changeField(rendered.metadata.name));
     const builds = caches.builds
@@ -111,6 +110,7 @@ export class ImageMaker {
         ({ status }) => previous !== undefined && status?.digestedImagePushSpec === previous,
       ),
     };
+    const how = { ...known, architectures: built, seal, step };
     const sealed = (result: BuildResult): BuildResult => ({
       ...result,
       signingKey: Object.keys(seal.publicKeys)[0],
@@ -120,38 +120,30 @@ export class ImageMaker {
     if (preBuiltImage !== undefined) {
       const configs = (name: string) => caches.machineConfigs.get(name);
       const requested = { machineOSConfig, rendered, baseImage, pushSpec, inForce, configs };
-      const input = { preBuiltImage, ...requested, ...known, architectures: built, seal, step };
-      return sealed(await takeImage(client, input, signal));
+      return sealed(await takeImage(client, { preBuiltImage, ...requested, ...how }, signal));
     }
+    const requested = {
+      ...{ pool, rendered, sources: sourcesOf(caches, pool, rendered), baseImage, pushSpec },
+      // A digest by the schema of the status.
+      previousImage: previous as DigestedPullspec | undefined,
+    };
+    const labels = {
+      ...{ ...inForce, version, created, froms: this.#froms(build, pool, builds) },
+      // The pool's annotations are about what it was rolled back from.
+      source: sameAs === undefined ? sourceOf(caches.pools.get(pool)) : undefined,
+    };
+    const commands = {
+      spec: machineOSConfig.spec,
+      sameAs,
+      rebuild: rebuildOf(machineOSConfig) ?? '',
+      readSecrets: (names: readonly string[]) =>
+        readBuildSecrets(this.#options, { pool, names, reserved: this.#reservedSecrets() }, signal).catch(
+          secretFailure,
+        ),
+    };
     const result = await buildForArchitectures(
       client,
-      {
-        pool,
-        rendered,
-        sources: sourcesOf(caches, pool, rendered),
-        baseImage,
-        pushSpec,
-        policies,
-        policyDigest,
-        // A digest by the schema of the status.
-        previousImage: previous as DigestedPullspec | undefined,
-        froms: this.#froms(build, pool, builds),
-        architectures: built,
-        ...known,
-        version,
-        created,
-        // The pool's annotations are about what it was rolled back from.
-        source: sameAs === undefined ? sourceOf(caches.pools.get(pool)) : {},
-        seal,
-        step,
-        spec: machineOSConfig.spec,
-        sameAs,
-        rebuild: rebuildOf(machineOSConfig) ?? '',
-        readSecrets: (names) =>
-          readBuildSecrets(this.#options, { pool, names, reserved: this.#reservedSecrets() }, signal).catch(
-            secretFailure,
-          ),
-      },
+      { ...requested, ...labels, ...commands, ...how },
       {
         ...engine,
         build: { name: build.metadata.name, uid: build.metadata.uid ?? '' },
