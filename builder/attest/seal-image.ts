@@ -1,11 +1,10 @@
 import { signingKeyName } from '../../api/image-signing.ts';
 import { type Digest, type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 import { type Artifact, artifactManifest } from '../../image/artifact.ts';
-import { byDigest } from '../../image/by-digest.ts';
 import type { ImageContents } from '../../image/contents/image-contents.ts';
 import { digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
-import type { Reference } from '../../image/reference.ts';
+import { byDigest, type Reference } from '../../image/reference.ts';
 import { attachArtifacts } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';

@@ -1,5 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { Digest, DigestedPullspec } from '../../api/references.ts';
@@ -7,11 +8,10 @@ import { describeImage } from '../../image/append.ts';
 import { ArchiveTooLarge } from '../../image/archive/archive-limits.ts';
 import { unpackImageArchive } from '../../image/archive/unpack-archive.ts';
 import { writeImageArchive } from '../../image/archive/write-archive.ts';
-import { byDigest } from '../../image/by-digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { parseImageConfig } from '../../image/manifest.ts';
 import { pushOnBase } from '../../image/push-image.ts';
-import { formatReference, parseReference } from '../../image/reference.ts';
+import { byDigest, formatReference, parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { type EngineInputs, type EngineSpec, engineInputsDigest } from '../../predict/image/engine-spec.ts';
 import { BuildFailure } from '../build-failure.ts';
@@ -222,9 +222,8 @@ async function loadImage(
     }
     return { diffId, size: blob.size, open: () => client.readBlob(reference, blob, signal) };
   });
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of client.readBlob(reference, manifest.config, signal)) chunks.push(chunk);
-  const archive = writeImageArchive({ name, config: withHistory(Buffer.concat(chunks)), layers });
+  const own = await buffer(client.readBlob(reference, manifest.config, signal));
+  const archive = writeImageArchive({ name, config: withHistory(own), layers });
   await engine.load(archive, signal);
   return name;
 }

@@ -11,7 +11,7 @@ export interface ConfigSource {
   readonly revision?: string;
 }
 
-/** Who makes an image and from which source; without the time or the machine of the build: equal inputs, equal bytes. */
+/** Who makes an image and from which source; without time or machine of the build: equal inputs give equal bytes. */
 export interface ImageMaking {
   /** Of Shale. */
   readonly version: string;

@@ -1,7 +1,6 @@
 import type { Digest, DigestedPullspec } from '../../api/references.ts';
-import { byDigest } from '../../image/by-digest.ts';
 import { digestOf } from '../../image/digest.ts';
-import { parseReference, type Reference } from '../../image/reference.ts';
+import { byDigest, parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { TagTaken } from '../../image/registry/registry-error.ts';
 

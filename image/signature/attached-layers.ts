@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers';
 import type { Digest } from '../../api/references.ts';
 import { digestTag } from '../artifact.ts';
 import { digestOf } from '../digest.ts';
@@ -86,9 +87,7 @@ export async function readContent(
 ): Promise<Uint8Array | undefined> {
   const { layer, mediaType, maxBytes } = given;
   if (layer.mediaType !== mediaType || layer.size > maxBytes) return undefined;
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of client.readBlob(place.at, layer, signal)) chunks.push(chunk);
-  return Buffer.concat(chunks);
+  return await buffer(client.readBlob(place.at, layer, signal));
 }
 
 /** @returns the value of a layer's annotation. */
