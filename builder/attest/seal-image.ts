@@ -54,8 +54,8 @@ export class Seal {
    *
    * @param given.target where the image was pushed. @param given.entries of the image's layer.
    * @param given.contents of the image; undefined where they are not known.
-   * @returns the list of what the image has, where it is attached; and why what was asked for could not be attached, for
-   *   an admin.
+   * @returns the list of what the image has, where it is attached; and for an admin why what was asked for is not
+   *   attached.
    * @throws RegistryError, ContentError when the image can't be signed.
    */
   async seal(
