@@ -1,13 +1,13 @@
 import { buffer } from 'node:stream/consumers';
-import type { Digest } from '../../api/references.ts';
-import { digestTag } from '../artifact.ts';
-import { digestOf } from '../digest.ts';
-import { type Manifest, parseManifest } from '../manifest.ts';
-import { formatReference, type Reference } from '../reference.ts';
-import { manifestAt } from '../referrers.ts';
-import { OCI_MANIFEST } from '../registry/manifest-type.ts';
-import type { RegistryClient } from '../registry/registry-client.ts';
-import { ContentError } from '../registry/registry-error.ts';
+import type { Digest } from '../api/references.ts';
+import { digestTag } from './artifact.ts';
+import { digestOf } from './digest.ts';
+import { type Manifest, parseManifest } from './manifest.ts';
+import { formatReference, type Reference } from './reference.ts';
+import { manifestAt } from './referrers.ts';
+import { OCI_MANIFEST } from './registry/manifest-type.ts';
+import type { RegistryClient } from './registry/registry-client.ts';
+import { ContentError } from './registry/registry-error.ts';
 
 /** On a signature's layer: the signature of the payload, in base64 (cosign, SIGNATURE_SPEC.md "Storage"). */
 export const SIGNATURE_ANNOTATION = 'dev.cosignproject.cosign/signature';
