@@ -2,6 +2,9 @@ import { createHash } from 'node:crypto';
 import { dataDigest } from './node-certificates.ts';
 import type { Digest } from './references.ts';
 
+/** The key of the Secret's data, as in the Secrets that cosign creates. */
+export const SIGNING_KEY = 'cosign.key';
+
 /** In place of a version of the keys: the admin switched signing off (`signing: disabled` in the layering switch). */
 export const SIGNING_DISABLED = 'Disabled';
 

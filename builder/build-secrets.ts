@@ -1,3 +1,4 @@
+import { SIGNING_KEY } from '../api/image-signing.ts';
 import { type Secret, Secrets } from '../api/kubernetes.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
@@ -14,7 +15,7 @@ import { by } from '../api/order.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { BuildFailure } from './build-failure.ts';
 import type { BuildSecret } from './engine/build-context.ts';
-import { KEY, otherPoolRefusal, SecretError } from './secrets.ts';
+import { otherPoolRefusal, SecretError } from './secrets.ts';
 
 /** Secrets with credentials of Shale itself or of Kubernetes, by their type (Kubernetes, "Types of Secret"). */
 const REFUSED_TYPES: ReadonlySet<string> = new Set([
@@ -71,7 +72,7 @@ export function buildSecretRefusal(
   const otherPool = otherPoolRefusal({ metadata }, pool);
   if (otherPool !== undefined) return otherPool;
   if (REFUSED_TYPES.has(type)) return `Secrets of type ${type} hold credentials of the cluster`;
-  if (data[KEY] !== undefined) return `it has a signing key (${KEY})`;
+  if (data[SIGNING_KEY] !== undefined) return `it has a signing key (${SIGNING_KEY})`;
   return undefined;
 }
 
@@ -97,8 +98,7 @@ export async function readBuildSecrets(
   const missing = (name: string) => new SecretError(`Secret ${namespace}/${name}: not found`);
   const refuse = (secret: Pick<KubernetesObject, 'metadata'> & Pick<Secret, 'type' | 'data'>) => {
     const why = buildSecretRefusal(secret, pool, reserved);
-    if (why === undefined) return;
-    throw notAllowed(`${namespace}/${secret.metadata.name}`, why, !isLabelled(secret));
+    if (why !== undefined) throw notAllowed(secret, namespace, why);
   };
   for (const name of names) refuse({ metadata: { name, labels: { [labels.usableInBuilds]: 'true' } } });
   for (const name of names) {
@@ -123,14 +123,19 @@ function isLabelled({ metadata }: Pick<KubernetesObject, 'metadata'>): boolean {
   return metadata.labels?.[labels.usableInBuilds] === 'true';
 }
 
-/** @param temporary whether the label may still come: it is asked for again, and nothing but the label is. */
-function notAllowed(secret: string, why: string, temporary: boolean): BuildFailure {
+/** Temporary where the label may still come: it is asked for again, and nothing but the label is. */
+function notAllowed(
+  { metadata }: Pick<KubernetesObject, 'metadata'>,
+  namespace: string,
+  why: string,
+): BuildFailure {
+  const temporary = !isLabelled({ metadata });
   const fix = temporary
     ? 'If the Secret was created for builds, add the label: the build is retried'
     : `Name a Secret that was created for builds and has the label ${labels.usableInBuilds}: "true"`;
   return new BuildFailure(
     'SecretNotAllowed',
-    `buildSecrets: commands of a build can't read Secret ${secret}: ${why}. ${fix}`,
+    `buildSecrets: commands of a build can't read Secret ${namespace}/${metadata.name}: ${why}. ${fix}`,
     { temporary },
   );
 }

@@ -10,19 +10,7 @@ import { architecturesOf, type BuildDecision, type BuildObservation, nextStep, s
 
 /** What a decision about the image that a rollback holds a pool at depends on. */
 export interface HeldObservation
-  extends Pick<
-    BuildObservation,
-    | 'machineOSConfig'
-    | 'pool'
-    | 'policyDigest'
-    | 'ownArchitecture'
-    | 'builds'
-    | 'hasEngine'
-    | 'running'
-    | 'states'
-    | 'fallsShort'
-    | 'isDistrusted'
-  > {
+  extends Omit<BuildObservation, 'repositoryOwner' | 'rendered' | 'baseImage'> {
   /** Rendered configs by name. */
   readonly configs: (name: string) => MachineConfig | undefined;
 }
@@ -57,16 +45,13 @@ export function decideHeldBuild(observation: HeldObservation): HeldBuild | undef
   const succeeded = labelled.filter((build) => outcomeOf(build) === 'Succeeded');
   if (succeeded.some((build) => !fallsShort(build) && !isDistrusted(build))) return undefined;
   const distrustedKeys = signersOf(succeeded.filter(isDistrusted));
-  const inputs = { machineOSConfig, baseImage, policyDigest, architectures, states, distrustedKeys };
-  const name = buildName({ ...inputs, renderedConfig: request.config });
+  const image = { renderedConfig: request.config, baseImage, policyDigest, architectures };
+  const name = buildName({ machineOSConfig, ...image, states, distrustedKeys });
   const build = builds.find(({ metadata }) => metadata.name === name);
   return {
     kind: 'build',
     name,
-    renderedConfig: request.config,
-    baseImage,
-    policyDigest,
-    architectures,
+    ...image,
     transitionsFrom: states,
     relabels: first,
     build,

@@ -1,9 +1,9 @@
-import { requestedBase } from '../predict/image/image-inputs.ts';
 import { describe, expect, test } from 'vitest';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
 import { present } from '../api/present.ts';
+import { requestedBase } from '../predict/image/image-inputs.ts';
 import { BUILD_NAME_VERSION, buildName } from '../predict/image/requested-image.ts';
 import { base, build, inputs, machineOSConfig, name, seen } from '../test/fixtures/build-observation.ts';
 import { ownConditions } from '../test/fixtures/kstatus.ts';

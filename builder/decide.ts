@@ -44,14 +44,9 @@ export interface BuildObservation {
 
 export type BuildDecision =
   | { readonly kind: 'wait'; readonly reason: BuildWaitingReason; readonly why: string }
-  | {
+  | (Pick<BuildInputs, 'renderedConfig' | 'baseImage' | 'policyDigest' | 'architectures'> & {
       readonly kind: 'build';
       readonly name: string;
-      readonly renderedConfig: string;
-      readonly baseImage: string;
-      readonly policyDigest: string;
-      /** Architectures of the image, as GOARCH. */
-      readonly architectures: readonly string[];
       /** What its label lists a transition from. */
       readonly transitionsFrom: readonly ImageState[];
       /** The image that becomes the pool's first one if it is what would be built. */
@@ -64,7 +59,7 @@ export type BuildDecision =
       readonly next: 'create' | 'start' | 'recreate' | 'none';
       /** Builds of older inputs that are not final. */
       readonly interrupt: readonly MachineOSBuild[];
-    };
+    });
 
 /**
  * Decides the builds of a MachineOSConfig: exactly one for the pool's rendered config, and none of older inputs still
@@ -107,25 +102,16 @@ export function decideBuild(observation: BuildObservation): BuildDecision {
   }
   const rebuild = rebuildOf(machineOSConfig);
   const architectures = architecturesOf(pool, observation.ownArchitecture);
-  const inputs = {
-    machineOSConfig,
-    renderedConfig,
-    baseImage,
-    policyDigest,
-    architectures,
-    rebuild,
-  };
-  const first = firstBuild(observation, { ...inputs, rebuild, ownArchitecture: observation.ownArchitecture });
+  const image = { renderedConfig, baseImage, policyDigest, architectures };
+  const inputs = { machineOSConfig, ...image, rebuild };
+  const first = firstBuild(observation, { ...inputs, ownArchitecture: observation.ownArchitecture });
   const { name, build } = latestBuild(observation, inputs, first);
   const preBuiltImage = name === first.name ? firstImage(observation) : undefined;
   const isOfOther = build !== undefined && isForOtherImage(build, preBuiltImage);
   return {
     kind: 'build',
     name,
-    renderedConfig,
-    baseImage,
-    policyDigest,
-    architectures,
+    ...image,
     transitionsFrom: observation.states,
     preBuiltImage,
     relabels: name === first.name ? undefined : first.name,
@@ -229,16 +215,9 @@ function lackedEngine({ status }: MachineOSBuild): boolean {
   return failed?.reason === ('NoEngine' satisfies BuildFailureReason);
 }
 
-/** The inputs that are requested of a pool's image. */
-interface RequestedImage {
-  readonly machineOSConfig: MachineOSConfig;
-  readonly renderedConfig: string;
-  readonly baseImage: string;
-  readonly policyDigest: string;
-  readonly architectures: readonly string[];
+interface RequestedImage extends BuildInputs {
   /** Older versions built for the architecture that they ran on. A GOARCH value. */
   readonly ownArchitecture: string;
-  readonly rebuild: string | undefined;
 }
 
 /**

@@ -124,7 +124,7 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
     }),
   ]);
   // A builder that lost the lease has lost its builds: another builder is running them.
-  await running.stopAll(!(signal.reason instanceof LeadershipLost));
+  await (signal.reason instanceof LeadershipLost ? running.abandonAll() : running.interruptAll());
   await Promise.all(watching);
 }
 

@@ -15,6 +15,7 @@ import { goArchitecture } from '../image/manifest.ts';
 import { engineParts, withEngineFlags } from './engine/engine-flags.ts';
 import { enginesOf, type PodEngineFlags, withPodEngineFlags } from './engine/pod/pod-flags.ts';
 import { removeLeftovers } from './engine/work-dir.ts';
+import { imageTime } from './layer/build-facts.ts';
 import { runBuilder } from './loop.ts';
 import type { BuildMetrics } from './metrics.ts';
 
@@ -119,32 +120,24 @@ async function build(
     lead: async (leading) => {
       // Temporary files of this machine aren't the builder's alone.
       if (flags.engineWorkDir !== tmpdir()) await removeLeftovers(flags.engineWorkDir);
+      const events = createEventRecorder(client, LEASE, log);
       return runBuilder({
-        client,
-        events: createEventRecorder(client, LEASE, log),
-        log,
-        logLevel: flags.logLevel,
-        namespace,
-        plainHttp: new Set(flags.insecureRegistry),
-        architecture: flags.architecture,
-        version: SHALE_VERSION,
-        created: createdFrom(process.env['SOURCE_DATE_EPOCH']),
-        parallel: flags.parallel,
-        tracer: tracing,
-        metrics,
-        signingKeySecret: flags.signingKeySecret,
-        baseCheckMs: flags.baseCheckMinutes * 60_000,
+        ...{ client, events, log, logLevel: flags.logLevel, metrics, tracer: tracing, signal: leading },
+        ...imageOptions(flags),
         engine: engineParts(flags, enginesOf(flags, { client, log }), flags.parallelEngine),
-        attest: flags.attest,
-        signal: leading,
+        parallel: flags.parallel,
+        baseCheckMs: flags.baseCheckMinutes * 60_000,
       });
     },
   });
 }
 
-/** https://reproducible-builds.org/specs/source-date-epoch/: equal inputs are one image, whenever it is built. */
-function createdFrom(epoch = '0'): string {
-  const seconds = Number(epoch);
-  if (!Number.isSafeInteger(seconds)) throw new Error('SOURCE_DATE_EPOCH must be a whole number of seconds');
-  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+/** What the images of all pools have in common. */
+function imageOptions(flags: BuilderFlags) {
+  const { namespace, insecureRegistry, architecture, attest, signingKeySecret } = flags;
+  return {
+    ...{ namespace, architecture, attest, signingKeySecret, version: SHALE_VERSION },
+    plainHttp: new Set(insecureRegistry),
+    created: imageTime(process.env),
+  };
 }

@@ -12,8 +12,8 @@ test('what builds do is told in metrics', async () => {
     metrics.succeeded('Append', 0.3, { sent: 1_000, mounted: 300_000_000 });
     metrics.succeeded('Relabel', 0.2, { sent: 0, mounted: 0 });
     const refused = new RegistryError('no', { code: 'TOOMANYREQUESTS', status: 429 });
-    metrics.failed(new BuildFailure('RegistryUnavailable', 'no', { cause: refused }), 1, false);
-    metrics.failed(new BuildFailure('ContainerfileFailed', 'no'), 1, true);
+    metrics.failed(new BuildFailure('RegistryUnavailable', 'no', { cause: refused }), 1, 'retry');
+    metrics.failed(new BuildFailure('ContainerfileFailed', 'no'), 1, 'giveUp');
     metrics.interrupted();
     const text = await (await fetch(`http://127.0.0.1:${telemetry.port}/metrics`)).text();
     const lines = text.split('\n').filter((line) => line.startsWith('shale_builder_'));
@@ -45,7 +45,7 @@ test('what builds do is told in metrics', async () => {
 test('a registry error without a code is counted by its status', async () => {
   const metrics = new BuildMetrics();
   const down = new RegistryError('no', { code: '', status: 503 });
-  metrics.failed(new BuildFailure('RegistryUnavailable', 'no', { cause: down }), 1, false);
+  metrics.failed(new BuildFailure('RegistryUnavailable', 'no', { cause: down }), 1, 'retry');
   expect(await metrics.registry.metrics()).toContain('shale_builder_registry_errors_total{code="503"} 1');
   expect(await metrics.registry.metrics()).not.toContain('result="Failed"');
   expect(await metrics.registry.metrics()).toContain('shale_builder_queue_length 0');

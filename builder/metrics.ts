@@ -3,6 +3,7 @@ import type { BuildWay } from '../api/machine-os-build.ts';
 import { metricsPage, startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
 import { RegistryError } from '../image/registry/registry-error.ts';
 import type { BuildFailure } from './build-failure.ts';
+import type { RetryDecision } from './decide-retry.ts';
 import type { MovedBytes } from './status.ts';
 
 /** Appends take tenths of a second, engines minutes. */
@@ -73,14 +74,14 @@ export class BuildMetrics {
     this.#bytes.inc({ how: 'mounted' }, moved.mounted);
   }
 
-  /** @param final whether the build is not retried. */
-  failed({ cause, reason }: BuildFailure, seconds: number, final: boolean): void {
+  /** @param next what follows. */
+  failed({ cause, reason }: BuildFailure, seconds: number, next: RetryDecision['kind']): void {
     this.#seconds.observe({ phase: 'build' }, seconds);
     this.#failedAttempts.inc({ reason });
     if (cause instanceof RegistryError) {
       this.#registryErrors.inc({ code: cause.code === '' ? String(cause.status) : cause.code });
     }
-    if (final) this.#builds.inc({ result: 'Failed', way: '' });
+    if (next === 'giveUp') this.#builds.inc({ result: 'Failed', way: '' });
   }
 
   interrupted(): void {

@@ -1,14 +1,12 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { ConfigMaps, type Secret, Secrets } from '../api/kubernetes.ts';
 import { labels } from '../api/names.ts';
 import { parseReference } from '../image/reference.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { CredentialsUnreadable } from '../image/registry/registry-error.ts';
-import { isSignedBy, parsePublicKey } from '../image/signature/signing-key.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
 import { startScriptedRegistry } from '../test/fixtures/registry/scripted-registry.ts';
-import { readRegistryAccess, SecretError, SigningKeySecret } from './secrets.ts';
+import { readRegistryAccess, SecretError } from './secrets.ts';
 
 const { signal } = new AbortController();
 const base64 = (text: string) => Buffer.from(text).toString('base64');
@@ -117,60 +115,5 @@ describe('a Secret with the label of a pool', () => {
     await expect(read).rejects.toThrow(
       'Secret shale-system/push: its label shale.dev/pool says that only pool infra may use it, and MachineOSConfig worker names it',
     );
-  });
-});
-
-describe('the signing key', () => {
-  const pem = () =>
-    String(
-      generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
-    );
-  const bytes = Buffer.from('payload');
-
-  test('is read once while it stays the same, and again when it was rotated', async () => {
-    const { cluster, options } = clusterWith(secret('signing', { 'cosign.key': pem() }));
-    const key = new SigningKeySecret(options, 'signing');
-    const first = await key.read(signal);
-    expect(await key.read(signal)).toBe(first);
-    cluster.put(Secrets, secret('signing', { 'cosign.key': pem() }));
-    const second = await key.read(signal);
-    expect(second.publicKey).not.toBe(first.publicKey);
-    const publicKey = parsePublicKey(second.publicKey, 'key');
-    expect(isSignedBy(publicKey, bytes, second.sign(bytes))).toBe(true);
-    expect(isSignedBy(publicKey, bytes, first.sign(bytes))).toBe(false);
-  });
-
-  test('is decrypted again when its password changed', async () => {
-    const encrypted = (password: string) =>
-      String(
-        generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
-          type: 'pkcs8',
-          format: 'pem',
-          cipher: 'aes-256-cbc',
-          passphrase: password,
-        }),
-      );
-    const text = encrypted('right');
-    const { cluster, options } = clusterWith(
-      secret('signing', { 'cosign.key': text, 'cosign.password': 'right' }),
-    );
-    const key = new SigningKeySecret(options, 'signing');
-    await key.read(signal);
-    cluster.put(Secrets, secret('signing', { 'cosign.key': text, 'cosign.password': 'wrong' }));
-    await expect(key.read(signal)).rejects.toThrow(
-      'Secret shale-system/signing, cosign.key: is encrypted, and the password is wrong',
-    );
-  });
-
-  test.each<[string, Secret[], string]>([
-    ['a missing Secret', [], 'Secret shale-system/signing: not found'],
-    ['a Secret without the key', [secret('signing', { other: 'x' })], 'has no cosign.key'],
-    ['a Secret without data', [secret('signing')], 'has no cosign.key'],
-    ['something else', [secret('signing', { 'cosign.key': 'hidden-value' })], 'is not a private key'],
-  ])('%s is an error that says where, and never what', async (_, secrets, why) => {
-    const key = new SigningKeySecret(clusterWith(...secrets).options, 'signing');
-    const error = await key.read(signal).catch((caught: unknown) => caught);
-    expect(String(error)).toContain(why);
-    expect(String(error)).not.toContain('hidden-value');
   });
 });

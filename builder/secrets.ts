@@ -5,7 +5,6 @@ import type { KubernetesObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { RegistryAccess } from '../image/registry/connection.ts';
 import { type AuthFile, parseAuthFile, type UnreadableCredentials } from '../image/registry/credentials.ts';
-import { parseSigningKey, type SigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
 
 /** A Secret that a MachineOSConfig names and that can't be used. The message contains nothing of its data. */
 export class SecretError extends Error {
@@ -107,54 +106,4 @@ async function readAuthorities(
       return registry === undefined ? [] : [[registry, pem] as const];
     }),
   );
-}
-
-/** The keys of the Secret's data, as in the Secrets that cosign creates. */
-export const KEY = 'cosign.key';
-const PASSWORD = 'cosign.password';
-
-/** The Secret with the key that signs images. */
-export class SigningKeySecret {
-  readonly #client: ApiClient;
-  readonly #namespace: string;
-  readonly #name: string;
-  #last:
-    | { readonly pem: string; readonly password: string | undefined; readonly key: SigningKey }
-    | undefined;
-
-  /** @param name of the Secret: `cosign.key` is the key, `cosign.password` its password if it is encrypted. */
-  constructor({ client, namespace }: Pick<RegistryAccessOptions, 'client' | 'namespace'>, name: string) {
-    this.#client = client;
-    this.#namespace = namespace;
-    this.#name = name;
-  }
-
-  /**
-   * Reads the Secret each time, so that a rotated key is used at once. An unchanged key is not decrypted again, which
-   * is expensive on purpose.
-   *
-   * @throws SigningKeyError if the Secret is missing or has no usable key, without any of its content; ApiError.
-   */
-  async read(signal: AbortSignal): Promise<SigningKey> {
-    const key = await this.find(signal);
-    if (key === undefined) throw new SigningKeyError(`Secret ${this.#namespace}/${this.#name}: not found`);
-    return key;
-  }
-
-  /** As `read`. @returns undefined if there is no such Secret. */
-  async find(signal: AbortSignal): Promise<SigningKey | undefined> {
-    const where = `Secret ${this.#namespace}/${this.#name}`;
-    const secret = await this.#client.find(Secrets, this.#name, { namespace: this.#namespace, signal });
-    if (secret === undefined) return undefined;
-    const text = (key: string) => {
-      const data = secret.data?.[key];
-      return data === undefined ? undefined : Buffer.from(data, 'base64').toString('utf8');
-    };
-    const [pem, password] = [text(KEY), text(PASSWORD)];
-    if (pem === undefined) throw new SigningKeyError(`${where}: has no ${KEY}`);
-    if (this.#last?.pem !== pem || this.#last.password !== password) {
-      this.#last = { pem, password, key: parseSigningKey(pem, `${where}, ${KEY}`, password) };
-    }
-    return this.#last.key;
-  }
 }

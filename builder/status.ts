@@ -6,11 +6,11 @@ import type {
   BuildWay,
   MachineOSBuildStatus,
 } from '../api/machine-os-build.ts';
+import type { BuildWaitingReason } from '../api/machine-os-config.ts';
 import type { Condition } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import type { DigestedPullspec } from '../api/references.ts';
-import { observedAt, setReadiness } from '../cluster/readiness.ts';
-import { buildReadiness } from './readiness.ts';
+import { observedAt, type Readiness, setReadiness } from '../cluster/readiness.ts';
 
 /** One of the images in an index. */
 export interface ImageInstance {
@@ -233,4 +233,38 @@ function withConditions(
     result.set(type, { type, status, reason, message: message.slice(0, 2048), lastTransitionTime });
   }
   return [...result.values()];
+}
+
+/** @param conditions MCO's of a MachineOSBuild. @returns how far it is. */
+export function buildReadiness(conditions: readonly Condition[]): Readiness {
+  const condition = (of: BuildConditionType) => conditions.find(({ type }) => type === of);
+  const ended = (['Succeeded', 'Failed', 'Interrupted'] as const)
+    .map(condition)
+    .find((each) => each?.status === 'True');
+  if (ended?.type === 'Succeeded') return { kind: 'ready', message: ended.message };
+  if (ended !== undefined) return { kind: 'stalled', reason: ended.reason, message: ended.message };
+  const { reason = 'BuildPending', message = 'The build has not started' } = condition('Building') ?? {};
+  return { kind: 'reconciling', reason, message };
+}
+
+/** Why no build of a MachineOSConfig can be created. */
+interface Waiting {
+  readonly reason: BuildWaitingReason;
+  readonly why: string;
+}
+
+/** Whether the builder waits for somebody, or for what comes by itself. */
+const IS_STALLED: Readonly<Record<BuildWaitingReason, boolean>> = {
+  PoolMissing: true,
+  RepositoryTaken: true,
+  BaseImageMissing: true,
+  // The registry is asked again.
+  BaseImageUnknown: false,
+  RenderedConfigMissing: false,
+  PoliciesUnknown: false,
+};
+
+/** @returns how far a MachineOSConfig is for which no build can be created. */
+export function waitingReadiness({ reason, why: message }: Waiting): Readiness {
+  return { kind: IS_STALLED[reason] ? 'stalled' : 'reconciling', reason, message };
 }

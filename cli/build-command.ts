@@ -1,11 +1,12 @@
 import { Command, Option } from 'commander';
 import type { ClusterPolicies } from '../api/disruption-policy.ts';
+import { errorMessage } from '../api/error-message.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import type { MachineOSConfigSpec } from '../api/machine-os-config.ts';
 import { MACHINE_CONFIGURATION, SHALE_VERSION } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
-import type { SealOptions } from '../builder/attest/seal-image.ts';
+import { Seal } from '../builder/attest/seal-image.ts';
 import {
   type EngineFlags,
   engineParts,
@@ -17,7 +18,7 @@ import {
   engineImageByTag,
   engineImageTarget,
 } from '../builder/engine/find-engine-image.ts';
-import { type ConfigSource, cleanSource, sourceOf } from '../builder/layer/build-facts.ts';
+import { type ConfigSource, cleanSource, imageTime, sourceOf } from '../builder/layer/build-facts.ts';
 import { buildForArchitectures } from '../builder/steps/build-image.ts';
 import type { KnownState } from '../builder/steps/known-states.ts';
 import { defaultPolicySettings, policyDigest } from '../disruption/effective-policies.ts';
@@ -25,9 +26,8 @@ import { policiesOfPool } from '../disruption/pool-policies.ts';
 import { describeImage } from '../image/append.ts';
 import { BaseTrees } from '../image/base/base-trees.ts';
 import type { BaseImage } from '../image/base/read-base.ts';
-import { byDigest } from '../image/by-digest.ts';
 import { goArchitecture } from '../image/manifest.ts';
-import { formatReference, parseReference } from '../image/reference.ts';
+import { byDigest, formatReference, parseReference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
 import { engineSpecOf } from '../predict/image/engine-spec.ts';
@@ -115,7 +115,7 @@ interface BuildOptions extends SupplyOptions, RegistryFlags, EngineFlags, Cluste
  * Pushes the image; standard output is its pullspec alone, and what there is to say about it goes to standard error.
  */
 async function build(options: BuildOptions): Promise<void> {
-  const seal = await sealOptions(options);
+  const seal = await sealBy(options);
   const client = await registryClient(options, parseReference(options.push));
   const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS + options.engineMinutes * 60_000);
   const before = await readObjects(options.from);
@@ -138,7 +138,7 @@ async function build(options: BuildOptions): Promise<void> {
       froms,
       architectures: [...new Set(options.architecture)].sort(),
       version: SHALE_VERSION,
-      created: created(process.env),
+      created: created(),
       source: sourceFor(cluster, options),
       baseTrees: new BaseTrees({ onReading: reportReading }),
       seal,
@@ -185,10 +185,11 @@ function reportReading({ reference }: BaseImage, layers: number, bytes: number):
   );
 }
 
-async function sealOptions({ signBy, attest }: SupplyOptions): Promise<SealOptions> {
-  if (signBy === undefined) return { attest };
+async function sealBy({ signBy, attest }: SupplyOptions): Promise<Seal> {
+  if (signBy === undefined) return new Seal({ attest });
   try {
-    return { attest, key: parseSigningKey(await readText(signBy), signBy, process.env['COSIGN_PASSWORD']) };
+    const key = parseSigningKey(await readText(signBy), signBy, process.env['COSIGN_PASSWORD']);
+    return new Seal({ attest, key });
   } catch (error) {
     if (!(error instanceof SigningKeyError)) throw error;
     throw new CommandError(error.message, exitCodes.usage, { cause: error });
@@ -264,10 +265,10 @@ function specFor(
   return machineOSConfigs.find(({ metadata }) => metadata.name === pool)?.spec;
 }
 
-/** https://reproducible-builds.org/specs/source-date-epoch/ */
-function created(env: NodeJS.ProcessEnv): string {
-  const seconds = Number(env['SOURCE_DATE_EPOCH'] ?? '0');
-  if (!Number.isSafeInteger(seconds))
-    throw new CommandError('SOURCE_DATE_EPOCH is not a number of seconds', exitCodes.usage);
-  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+function created(): string {
+  try {
+    return imageTime(process.env);
+  } catch (error) {
+    throw new CommandError(errorMessage(error), exitCodes.usage, { cause: error });
+  }
 }

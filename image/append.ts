@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers';
 import type { Digest } from '../api/references.ts';
 import { digestOf } from './digest.ts';
 import type { Layer } from './layer/write-layer.ts';
@@ -170,14 +171,13 @@ async function describeNested(
     throw new ContentError(
       `${where}: the image configuration has ${config.size} bytes, more than the limit of ${MAX_CONFIG_BYTES}`,
     );
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of client.readBlob(reference, config, signal)) chunks.push(chunk);
+  const bytes = await buffer(client.readBlob(reference, config, signal));
   return {
     digest: raw.digest,
     mediaType: parsed.manifest.mediaType ?? raw.mediaType,
     manifestBytes: raw.bytes.length,
     manifest: parsed.manifest,
-    config: parseImageConfig(Buffer.concat(chunks), where),
+    config: parseImageConfig(bytes, where),
   };
 }
 

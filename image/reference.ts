@@ -1,4 +1,4 @@
-import { type Digest, parseDigest } from '../api/references.ts';
+import { type Digest, type DigestedPullspec, parseDigest, parseDigestedPullspec } from '../api/references.ts';
 import { imageNames, isHostPart } from '../oci/image-names.ts';
 
 /** An image's name: where it is, and which one. */
@@ -62,4 +62,12 @@ export function formatReference({ registry, repository, tag, digest }: Reference
 /** @returns what a registry is asked for: the digest where there is one, else the tag, else `latest`. */
 export function manifestKey({ tag, digest }: Reference): string {
   return digest ?? tag ?? 'latest';
+}
+
+/** @returns the pullspec of the image that has a digest in a repository. */
+export function byDigest(
+  { registry, repository }: Pick<Reference, 'registry' | 'repository'>,
+  digest: Digest,
+): DigestedPullspec {
+  return parseDigestedPullspec(formatReference({ registry, repository, digest }));
 }

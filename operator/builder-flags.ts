@@ -1,17 +1,13 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { errorMessage } from '../api/error-message.ts';
 import { SIGNING_KEY_SECRET } from '../api/names.ts';
+import { ENGINE_POD, type EnginePodFlags, withEnginePodFlags } from '../builder/engine/engine-flags.ts';
 import { wholeNumber } from '../cluster/process.ts';
 import { type BuilderPodSettings, parseBuilderPod } from '../opt-in/builder-pod.ts';
-import type { Signing } from '../opt-in/signing/signing-keys.ts';
+import type { Signing } from '../opt-in/switch.ts';
 
-interface EngineFlags {
+interface EngineFlags extends EnginePodFlags {
   readonly engine: string;
-  readonly engineImage: string;
-  readonly engineDisk: string;
-  readonly engineHostUsers: boolean;
-  readonly engineMemory: string;
-  readonly engineMemoryLimit: string;
 }
 
 /** Flags of the operator about the builder that it starts. */
@@ -24,11 +20,8 @@ export interface BuilderFlags extends EngineFlags {
   readonly builderPod?: BuilderPodSettings;
 }
 
-/** Values of `--engine` that are no address. */
-const ENGINE_POD = 'pod';
+/** Value of `--engine` by which such images are refused. */
 const NO_ENGINE = 'none';
-/** Podman's own image, which is made for running it in a container without privileges. */
-const PODMAN_IMAGE = 'quay.io/podman/stable:v5';
 
 /** @returns the command with these flags. */
 export function withBuilderFlags(command: Command): Command {
@@ -56,7 +49,7 @@ export function withBuilderFlags(command: Command): Command {
 }
 
 function withEngineFlags(command: Command): Command {
-  return command
+  const withEngine = command
     .option(
       '--engine <what>',
       'container engine for images that need commands to run: pod (Podman in a pod of its own for each image), none (such images are refused), or the address of an engine',
@@ -66,20 +59,8 @@ function withEngineFlags(command: Command): Command {
     .option(
       '--engine-tls-dir <dir>',
       "directory in the builder's pod with ca.pem, cert.pem and key.pem for an engine on TCP",
-    )
-    .option('--engine-image <pullspec>', 'image with Podman, for --engine pod', PODMAN_IMAGE)
-    .option('--engine-disk <quantity>', 'limit of the storage of a pod of --engine pod', '64Gi')
-    .option('--engine-memory <quantity>', 'memory that a pod of --engine pod requests for Podman', '1Gi')
-    .option(
-      '--engine-memory-limit <quantity>',
-      'memory that Podman and its commands may have in a pod of --engine pod',
-      '8Gi',
-    )
-    .option(
-      '--engine-host-users',
-      'run the pods of --engine pod without a user namespace of their own, on clusters that have none',
-      false,
     );
+  return withEnginePodFlags(withEngine);
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { OPERATOR_DEPLOYMENT } from '../api/names.ts';
+import { SigningKeySecret } from '../builder/attest/signing-key-secret.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createEventRecorder } from '../cluster/events.ts';
 import { systemClocks } from '../cluster/lease-expiry.ts';
@@ -8,7 +9,8 @@ import { Notifier, notifying } from '../cluster/notifications.ts';
 import { endTogether } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { builderDeployment } from '../opt-in/builder-deployment.ts';
-import type { Signing } from '../opt-in/signing/signing-keys.ts';
+import { SigningKeys } from '../opt-in/signing-keys.ts';
+import type { Signing } from '../opt-in/switch.ts';
 import { createCaches } from '../rollout/caches.ts';
 import { builderArguments } from './builder-flags.ts';
 import { fleetLockOf, monitoringOf, type OperatorFlags, receiverOf, rolloutOptions } from './flags.ts';
@@ -17,7 +19,6 @@ import { startLayeringController, startRolloutControllers } from './loop.ts';
 import type { OwnPod } from './preconditions.ts';
 import { imageProver } from './proof/prove-image.ts';
 import { registryPruner } from './registry.ts';
-import { signingKeyStore } from './signing-key-secret.ts';
 import type { OperatorTelemetry } from './status.ts';
 
 /** What the operator's process has, whether it leads or not. */
@@ -65,7 +66,10 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
         namespace,
         pruner: registryPruner(registry),
         leftImages: leftImagePruner(registry),
-        signingKey: signingKeyStore(client, { namespace, name: flags.signingKeySecret }),
+        signing: new SigningKeys({
+          ...{ client, log, namespace, now: systemClocks.now },
+          secret: new SigningKeySecret(client, { namespace, name: flags.signingKeySecret }),
+        }),
         desiredBuilder: {
           required: builderOf(flags, 'required', own),
           disabled: builderOf(flags, 'disabled', own),

@@ -13,6 +13,7 @@ import {
 } from '../api/names.ts';
 import { changeField } from '../cluster/events.ts';
 import { builderDeployment } from '../opt-in/builder-deployment.ts';
+import { SigningKeys } from '../opt-in/signing-keys.ts';
 import { allCaches, createCaches } from '../rollout/caches.ts';
 import { DueRenderings } from '../rollout/due-renderings.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
@@ -261,11 +262,14 @@ describe('layering', () => {
         namespace: 'shale-system',
         pruner: { deleteImage: async () => undefined, imageAt: async () => undefined },
         leftImages: { taggedByOthers: async () => new Set(), deleteImage: async () => undefined },
-        signingKey: {
-          read: async () => ({ kind: 'missing' }),
-          create: async () => undefined,
-          remove: async () => undefined,
-        },
+        signing: new SigningKeys({
+          ...{ client, log, namespace: 'shale-system', now: Date.now },
+          secret: {
+            read: async () => ({ kind: 'missing' }),
+            create: async () => undefined,
+            remove: async () => undefined,
+          },
+        }),
         desiredBuilder: { required: desired, disabled: desired },
         keepImages: 3,
       },

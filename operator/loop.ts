@@ -89,7 +89,7 @@ export interface RolloutParts {
 export interface LayeringParts extends Pick<RolloutParts, 'client' | 'caches' | 'events' | 'log' | 'signal'> {
   readonly layering: Pick<
     LayeringControllerParts,
-    'namespace' | 'pruner' | 'signingKey' | 'desiredBuilder' | 'keepImages'
+    'namespace' | 'pruner' | 'signing' | 'desiredBuilder' | 'keepImages'
   > & { readonly leftImages: LeftImagesParts['pruner'] };
 }
 

@@ -14,7 +14,6 @@ import type { LayeringStep } from './decide-layering.ts';
 import type { PrunedBuild, Pruning } from './decide-prune.ts';
 import type { MachineOSConfigChanges } from './machine-os-configs.ts';
 import type { SeenBuilds } from './pushed-images/seen-builds.ts';
-import { type SigningKeyStore, takeSigningStep } from './signing/signing-steps.ts';
 import { unlessExists } from './unless-exists.ts';
 
 /** Deletes an image from its registry. The operator's main provides it, because this room may not import image/. */
@@ -28,15 +27,20 @@ export interface ImagePruner {
   imageAt(tag: string, build: MachineOSBuild, signal: AbortSignal): Promise<DigestedPullspec | undefined>;
 }
 
-interface LayeringActorParts {
+export interface LayeringActorParts {
   readonly client: ApiClient;
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly pruner: ImagePruner;
   readonly seen: Pick<SeenBuilds, 'prune'>;
-  readonly signingKey: SigningKeyStore;
+  readonly signing: { take(step: SigningStep, signal: AbortSignal): Promise<void> };
   readonly namespace: string;
 }
+
+type SigningStep = Extract<
+  LayeringStep,
+  { kind: 'createSigningKey' | 'publishSigningKeys' | 'removeSigningKeys' }
+>;
 
 /** A step that changes something. */
 type LayeringAction = Exclude<LayeringStep, { kind: 'settled' | 'wait' }>;
@@ -66,7 +70,7 @@ export class LayeringActor {
       case 'createSigningKey':
       case 'publishSigningKeys':
       case 'removeSigningKeys':
-        return takeSigningStep(this.#parts, step, signal);
+        return this.#parts.signing.take(step, signal);
       case 'changeMachineOSConfigs':
         return this.#changeMachineOSConfigs(step.changes, signal);
       case 'prune':

@@ -7,7 +7,7 @@ import { aBuild, aMachineConfigNode, aMachineOSConfig, aPool } from '../test/fix
 import { builderDeployment } from './builder-deployment.ts';
 import { builderRights, type ObservedRight } from './builder-rights.ts';
 import { decideLayering, type LayeringObservation } from './decide-layering.ts';
-import { decideSigningKeys } from './signing/signing-keys.ts';
+import { decideSigningKeys } from './signing-keys.ts';
 
 const image = `r.io/os/worker@sha256:${'a'.repeat(64)}`;
 const pool = aPool('worker');

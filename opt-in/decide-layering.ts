@@ -10,9 +10,8 @@ import type { PoolRevision } from '../api/pool-revision.ts';
 import { decideRights, type ObservedRight, type RightChange } from './builder-rights.ts';
 import { decidePrune, isUsed, type Pruning } from './decide-prune.ts';
 import { decideMachineOSConfigs, type MachineOSConfigChanges, madeBySwitch } from './machine-os-configs.ts';
-import type { Signing } from './signing/signing-keys.ts';
-import { decideSigning, type SigningObservation, type SigningStep } from './signing/signing-steps.ts';
-import type { SwitchState } from './switch.ts';
+import { decideSigning, type SigningObservation, type SigningStep } from './signing-keys.ts';
+import type { Signing, SwitchState } from './switch.ts';
 
 /** Everything that the state of layering on a cluster consists of. */
 export interface LayeringObservation extends SigningObservation {

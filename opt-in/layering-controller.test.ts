@@ -25,7 +25,7 @@ import { builderDeployment } from './builder-deployment.ts';
 import { builderRights } from './builder-rights.ts';
 import { LayeringController } from './layering-controller.ts';
 import { SeenBuilds } from './pushed-images/seen-builds.ts';
-import type { SigningKeyState } from './signing/signing-steps.ts';
+import { type SigningKeyState, SigningKeys } from './signing-keys.ts';
 
 const NAMESPACE = 'shale-system';
 const signal = new AbortController().signal;
@@ -54,6 +54,15 @@ const informer = <T extends KubernetesObject>(kind: Kind<T>) => {
   informers.push(stepped);
   return stepped;
 };
+const log = pino(
+  {},
+  {
+    write(line: string) {
+      const { msg, why = '' } = JSON.parse(line) as { readonly msg: string; readonly why?: string };
+      logged.push(why === '' ? msg : `${msg}: ${why}`);
+    },
+  },
+);
 const newController = (image = 'shale:1', client: ApiClient = cluster.client()) =>
   new LayeringController({
     client,
@@ -76,15 +85,7 @@ const newController = (image = 'shale:1', client: ApiClient = cluster.client()) 
       warning: (object, reason, message) =>
         void warnings.push(`${object.metadata.name} ${reason} ${message}`),
     },
-    log: pino(
-      {},
-      {
-        write(line: string) {
-          const { msg, why = '' } = JSON.parse(line) as { readonly msg: string; readonly why?: string };
-          logged.push(why === '' ? msg : `${msg}: ${why}`);
-        },
-      },
-    ),
+    log,
     pruner: {
       deleteImage: async (name) => {
         if (failing.has(name)) throw new Error('registry is down');
@@ -93,18 +94,21 @@ const newController = (image = 'shale:1', client: ApiClient = cluster.client()) 
       imageAt: async (tag) => tags.get(tag),
     },
     seen: new SeenBuilds(),
-    signingKey: {
-      read: async () => {
-        keyReads += 1;
-        return signingKey;
+    signing: new SigningKeys({
+      ...{ client, log, namespace: NAMESPACE, now: () => clock },
+      secret: {
+        read: async () => {
+          keyReads += 1;
+          return signingKey;
+        },
+        create: async () => {
+          signingKey = { kind: 'usable', publicKey: KEY };
+        },
+        remove: async () => {
+          signingKey = { kind: 'missing' };
+        },
       },
-      create: async () => {
-        signingKey = { kind: 'usable', publicKey: KEY };
-      },
-      remove: async () => {
-        signingKey = { kind: 'missing' };
-      },
-    },
+    }),
     namespace: NAMESPACE,
     desiredBuilder: {
       required: builderDeployment(NAMESPACE, image, []),

@@ -7,11 +7,15 @@ import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { type FailingSteps, formatFailing } from '../cluster/failing-steps.ts';
 import { updateStatus } from '../cluster/update-object.ts';
-import { type ImagePruner, LayeringActor } from './act-on-layering.ts';
+import { type ImagePruner, LayeringActor, type LayeringActorParts } from './act-on-layering.ts';
 import { decideLayering, type LayeringObservation, type LayeringStep } from './decide-layering.ts';
-import { type LayeringCaches, LayeringObserver, type ObservedLayering } from './observe-layering.ts';
+import {
+  type LayeringCaches,
+  LayeringObserver,
+  type LayeringObserverParts,
+  type ObservedLayering,
+} from './observe-layering.ts';
 import type { SeenBuilds } from './pushed-images/seen-builds.ts';
-import type { SigningKeyStore } from './signing/signing-steps.ts';
 import { formatProblems, withLayeringCondition, withLayeringFailures } from './status.ts';
 import type { SwitchState } from './switch.ts';
 
@@ -25,7 +29,8 @@ export interface LayeringControllerParts {
   readonly seen: Pick<SeenBuilds, 'prune'>;
   /** Where Shale runs. */
   readonly namespace: string;
-  readonly signingKey: SigningKeyStore;
+  /** The key that images are signed with. */
+  readonly signing: LayeringObserverParts['signing'] & LayeringActorParts['signing'];
   readonly desiredBuilder: LayeringObservation['desiredBuilder'];
   /** How many finished builds a pool keeps beyond those in use. */
   readonly keepImages: number;

@@ -39,11 +39,7 @@ describe('a step of layering', () => {
         imageAt: async () => undefined,
       },
       seen: new SeenBuilds(),
-      signingKey: {
-        read: async () => ({ kind: 'missing' }),
-        create: async () => undefined,
-        remove: async () => undefined,
-      },
+      signing: { take: async () => expect.fail('no step of signing') },
       namespace: NAMESPACE,
     });
   }
@@ -155,6 +151,7 @@ describe('a cluster where nothing is to be done', () => {
       events: { normal: () => undefined, warning: () => undefined },
       log: pino({ level: 'silent' }),
       pruner: { deleteImage: async () => undefined },
+      signing: { state: { kind: 'missing' } },
       namespace: NAMESPACE,
       desiredBuilder: {
         required: builderDeployment(NAMESPACE, 'shale:1', []),

@@ -13,9 +13,7 @@ import { createInformer, type Informer } from '../cluster/informer.ts';
 import { builderPodLabels } from './builder-deployment.ts';
 import { type BuilderRight, builderRights, type ObservedRight, placeOf } from './builder-rights.ts';
 import type { LayeringObservation } from './decide-layering.ts';
-import { readSigning } from './signing/signing-keys.ts';
-import { SigningKeyReader, type SigningKeyStore } from './signing/signing-steps.ts';
-import { readSwitch } from './switch.ts';
+import { readSigning, readSwitch } from './switch.ts';
 
 type Watched<T extends KubernetesObject> = Pick<Informer<T>, 'list' | 'onChange' | 'synced'>;
 
@@ -72,15 +70,17 @@ export function ownCaches({ signingKeys, deployments, rights }: LayeringCaches) 
   return [signingKeys, deployments, ...rights.map(({ informer }) => informer)];
 }
 
-interface LayeringObserverParts {
+export interface LayeringObserverParts {
   readonly client: ApiClient;
   readonly caches: LayeringCaches;
   readonly namespace: string;
-  readonly signingKey: Pick<SigningKeyStore, 'read'>;
+  /** The key that images are signed with, as it was read last. */
+  readonly signing: {
+    readonly state: LayeringObservation['signingKey'];
+    read(when: 'now' | 'of-late', signal: AbortSignal): Promise<void>;
+  };
   readonly desiredBuilder: LayeringObservation['desiredBuilder'];
   readonly keepImages: number;
-  /** ms since the epoch. */
-  readonly now: () => number;
 }
 
 /** The builder signs with no key that isn't published, so a build that is retried may wait for that. */
@@ -96,11 +96,9 @@ export interface ObservedLayering extends LayeringObservation {
 /** Observes everything that the state of layering consists of. */
 export class LayeringObserver {
   readonly #parts: LayeringObserverParts;
-  readonly #signingKey: SigningKeyReader;
 
   constructor(parts: LayeringObserverParts) {
     this.#parts = parts;
-    this.#signingKey = new SigningKeyReader(parts);
   }
 
   /**
@@ -116,7 +114,7 @@ export class LayeringObserver {
     const { machineOSConfigs, machineOSBuilds, machineConfigNodes, poolRevisions } = caches.shared;
     if (isBuilding) {
       const mayWait = machineOSBuilds.list().some(isRetried);
-      await this.#signingKey.read(mayWait ? 'now' : 'of-late', signal);
+      await this.#parts.signing.read(mayWait ? 'now' : 'of-late', signal);
     }
     return this.#observation({
       switchConfigMap: caches.shared.layeringSwitch.get(SWITCH_CONFIG_MAP, namespace),
@@ -155,7 +153,7 @@ export class LayeringObserver {
         client.list(MachineOSConfigs, { signal }),
         client.list(MachineOSBuilds, { signal }),
         Promise.all(caches.rights.map(({ right }) => this.#right(right, signal))),
-        this.#signingKey.read('now', signal),
+        this.#parts.signing.read('now', signal),
       ]);
     return this.#observation({
       switchConfigMap,
@@ -187,7 +185,7 @@ export class LayeringObserver {
       ...read,
       state: readSwitch(read.switchConfigMap),
       signing: readSigning(read.switchConfigMap),
-      signingKey: this.#signingKey.state,
+      signingKey: this.#parts.signing.state,
       pools: caches.shared.pools.list(),
       desiredBuilder,
       keepImages,

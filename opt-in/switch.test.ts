@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { formatProblems } from './status.ts';
-import { readSwitch, takesPool } from './switch.ts';
+import { readSigning, readSwitch, takesPool } from './switch.ts';
 
 const configMap = (data: Record<string, string>) => ({
   apiVersion: 'v1',
@@ -107,4 +107,17 @@ test('a selector that can not be parsed is reported with the reason', () => {
 test('unknown keys are reported in alphabetical order', () => {
   const state = readSwitch(configMap({ z: '1', enabled: 'true', imageRepository: 'r.io/a', b: '1' }));
   expect(state.kind === 'invalid' && state.problems.map(({ key }) => key)).toEqual(['b', 'z']);
+});
+
+test.each([
+  [undefined, 'required'],
+  [{}, 'required'],
+  [{ signing: '' }, 'required'],
+  [{ signing: 'Disabled' }, 'required'],
+  [{ signing: 'off' }, 'required'],
+  [{ signing: 'required' }, 'required'],
+  [{ signing: ' disabled ' }, 'disabled'],
+])('the switch %j means that signing is %s: only the word disables it', (data, expected) => {
+  const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 's' } };
+  expect(readSigning(data === undefined ? undefined : { ...object, data })).toBe(expected);
 });

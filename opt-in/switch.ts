@@ -3,7 +3,9 @@ import type { ConfigMap } from '../api/kubernetes.ts';
 import { type LabelSelector, matchesSelector, parseLabelSelector } from '../api/label-selector.ts';
 import { type KubernetesObject, ObjectName } from '../api/object.ts';
 import { DigestedPullspecSchema, TaggedPullspecSchema } from '../api/references.ts';
-import { SIGNING_SETTING } from './signing/signing-keys.ts';
+
+/** Whether images are signed and nodes verify them. */
+export type Signing = 'required' | 'disabled';
 
 /** What the ConfigMap `on-cluster-layering` asks for. */
 export type SwitchState =
@@ -39,7 +41,7 @@ const KEYS = [
   'baseImage',
   'pools',
   'poolSelector',
-  SIGNING_SETTING,
+  'signing',
 ] as const;
 type Key = (typeof KEYS)[number];
 
@@ -65,6 +67,15 @@ export function readSwitch(configMap: ConfigMap | undefined): SwitchState {
   if (enabled === 'false') return { kind: 'off' };
   const settings = readSettings(data, problems);
   return problems.length > 0 ? { kind: 'invalid', problems } : { kind: 'on', settings };
+}
+
+/**
+ * Only the word `disabled` switches signing off: a missing or misspelt value does not.
+ *
+ * @param configMap the switch, whether layering is on or off: an admin's own MachineOSConfigs are signed as well.
+ */
+export function readSigning(configMap: ConfigMap | undefined): Signing {
+  return configMap?.data?.['signing']?.trim() === 'disabled' ? 'disabled' : 'required';
 }
 
 function readSettings(data: Readonly<Record<string, string>>, problems: SwitchProblem[]): SwitchSettings {
@@ -98,10 +109,10 @@ function readSettings(data: Readonly<Record<string, string>>, problems: SwitchPr
       });
     }
   }
-  const signing = text(SIGNING_SETTING);
+  const signing = text('signing');
   if (signing !== undefined && signing !== 'required' && signing !== 'disabled') {
     problems.push({
-      key: SIGNING_SETTING,
+      key: 'signing',
       problem: `is ${JSON.stringify(signing)}; expected "required" or "disabled"`,
     });
   }

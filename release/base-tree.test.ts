@@ -36,7 +36,7 @@ test('what a later layer removes, empties or replaces is gone', () => {
   removed.remove('/usr/lib/libc-2.36.so');
   expect(removed.file('/lib/libc.so.6')).toBeUndefined();
   const emptied = tree();
-  emptied.remove('/usr/lib', false);
+  emptied.removeBelow('/usr/lib');
   emptied.set('/usr/lib/libm.so', file('m'));
   expect([...emptied.kept()]).toEqual(['/usr/lib/libm.so']);
   const replaced = tree();

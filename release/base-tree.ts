@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { describeImage, type ImageDescription } from '../image/append.ts';
 import { readLayer } from '../image/layer/read-layer.ts';
 import type { Reference } from '../image/reference.ts';
@@ -24,8 +25,12 @@ export class ImageFiles {
   readonly #nodes = new Map<string, Node>();
 
   /** What lies at and below the path goes. */
-  remove(path: string, itself = true): void {
-    if (itself) this.#nodes.delete(path);
+  remove(path: string): void {
+    this.#nodes.delete(path);
+    this.removeBelow(path);
+  }
+
+  removeBelow(path: string): void {
     const below = path === '/' ? '/' : `${path}/`;
     for (const known of this.#nodes.keys()) if (known.startsWith(below)) this.#nodes.delete(known);
   }
@@ -109,7 +114,7 @@ async function addLayer(
         tree.remove(path);
         break;
       case 'opaque':
-        tree.remove(path, false);
+        tree.removeBelow(path);
         break;
       case 'file': {
         const content = keep(path) ? await contentOf(item.content) : undefined;
@@ -131,8 +136,5 @@ async function addLayer(
 }
 
 async function contentOf(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<Buffer> {
-  if (content instanceof Uint8Array) return Buffer.from(content);
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of content) chunks.push(chunk);
-  return Buffer.concat(chunks);
+  return content instanceof Uint8Array ? Buffer.from(content) : await buffer(content);
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { execa } from 'execa';
 import { extract, type Header } from 'tar-stream';
@@ -124,9 +125,7 @@ async function filesOf<const Names extends readonly string[]>(
   const found = new Map<string, Buffer>();
   for await (const entry of reader as unknown as AsyncIterable<Entry>) {
     if (names.includes(entry.header.name)) {
-      const chunks: Uint8Array[] = [];
-      for await (const chunk of entry) chunks.push(chunk);
-      found.set(entry.header.name, Buffer.concat(chunks));
+      found.set(entry.header.name, await buffer(entry));
     } else entry.resume();
   }
   await feeding;

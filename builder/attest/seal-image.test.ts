@@ -18,6 +18,7 @@ import { startRegistryProxy } from '../../test/fixtures/registry/registry-proxy.
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
 import { appendBuild } from '../steps/append-build.ts';
 import { CONTENTS_TYPE } from './contents-document.ts';
+import { Seal } from './seal-image.ts';
 
 const signal = deadline(300_000);
 const policies = effectivePolicies({}, defaultPolicySettings);
@@ -67,7 +68,7 @@ test('from an image one finds what it was made of, and its files', async () => {
   const { client, input, host } = await setUp();
   const { image, baseImage, contents, warnings } = await appendBuild(
     client,
-    { ...input, seal: { attest: true } },
+    { ...input, seal: new Seal({ attest: true }) },
     signal,
   );
   expect(warnings).toEqual([]);
@@ -104,7 +105,7 @@ test('from an image one finds what it was made of, and its files', async () => {
 test('a build that is done again attaches and signs nothing twice', async () => {
   const { client, input } = await setUp();
   const key = newSigningKey();
-  const sealed = { ...input, seal: { attest: true, key } };
+  const sealed = { ...input, seal: new Seal({ attest: true, key }) };
   const first = await appendBuild(client, sealed, signal);
   const at = parseReference(first.image);
   if (at.digest === undefined) throw new Error('an image by digest is needed');
@@ -139,7 +140,7 @@ test('a registry that refuses provenance is a warning, and the image is there', 
   const { host } = await setUp();
   const proxy = await refusing(host, (url) => url.includes('/manifests/sha256:'));
   const client = createRegistryClient({ plainHttp: new Set([proxy]) });
-  const result = await appendBuild(client, { ...inputFor(proxy), seal: { attest: true } }, signal);
+  const result = await appendBuild(client, { ...inputFor(proxy), seal: new Seal({ attest: true }) }, signal);
   expect(result.warnings).toEqual([expect.stringMatching(/provenance is not attached: .*manifest invalid/)]);
   expect((await client.getManifest(parseReference(result.image), signal)).digest).toBe(
     parseReference(result.image).digest,
@@ -154,14 +155,16 @@ test('a registry that takes too long over provenance is a warning', async () => 
     .spyOn(AbortSignal, 'timeout')
     .mockImplementation((ms) => (ms === 30_000 ? AbortSignal.abort(new Error('too late')) : timeout(ms)));
   onTestFinished(() => spy.mockRestore());
-  const result = await appendBuild(client, { ...input, seal: { attest: true } }, signal);
+  const result = await appendBuild(client, { ...input, seal: new Seal({ attest: true }) }, signal);
   expect(result.warnings).toEqual([`${result.image}: provenance was not attached within 30 s`]);
 });
 
 test('an error that is none of the registry fails the build', async () => {
   const { client, input } = await setUp();
   vi.spyOn(client, 'putReferrer').mockRejectedValue(new RangeError('a defect'));
-  await expect(appendBuild(client, { ...input, seal: { attest: true } }, signal)).rejects.toMatchObject({
+  await expect(
+    appendBuild(client, { ...input, seal: new Seal({ attest: true }) }, signal),
+  ).rejects.toMatchObject({
     message: expect.stringContaining('a defect'),
   });
 });
@@ -170,7 +173,7 @@ test('a registry that refuses the signature fails the build', async () => {
   const { host } = await setUp();
   const proxy = await refusing(host, (url) => url.endsWith('.sig'));
   const client = createRegistryClient({ plainHttp: new Set([proxy]) });
-  const input = { ...inputFor(proxy), seal: { attest: false, key: newSigningKey() } };
+  const input = { ...inputFor(proxy), seal: new Seal({ attest: false, key: newSigningKey() }) };
   await expect(appendBuild(client, input, signal)).rejects.toMatchObject({
     reason: 'RegistryRefused',
     temporary: false,
@@ -184,17 +187,17 @@ test('what is attached costs a handful of requests, and less when it is there', 
     requests += 1;
   };
   const client = createRegistryClient({ plainHttp: new Set([host]), onRequest });
-  const countOf = async (seal: Parameters<typeof appendBuild>[1]['seal']) => {
+  const countOf = async (seal?: Seal) => {
     requests = 0;
-    await appendBuild(client, { ...input, seal: seal ?? { attest: false } }, signal);
+    await appendBuild(client, { ...input, seal }, signal);
     return requests;
   };
   const key = newSigningKey();
   // One more for the layer of the base, which is read once.
-  expect(await countOf(undefined)).toBeLessThanOrEqual(9);
-  const plain = await countOf(undefined);
-  expect((await countOf({ attest: true })) - plain).toBeLessThanOrEqual(15);
-  expect((await countOf({ attest: true })) - plain).toBeLessThanOrEqual(9);
-  expect((await countOf({ attest: false, key })) - plain).toBeLessThanOrEqual(6);
-  expect((await countOf({ attest: false, key })) - plain).toBeLessThanOrEqual(2);
+  expect(await countOf()).toBeLessThanOrEqual(9);
+  const plain = await countOf();
+  expect((await countOf(new Seal({ attest: true }))) - plain).toBeLessThanOrEqual(15);
+  expect((await countOf(new Seal({ attest: true }))) - plain).toBeLessThanOrEqual(9);
+  expect((await countOf(new Seal({ attest: false, key }))) - plain).toBeLessThanOrEqual(6);
+  expect((await countOf(new Seal({ attest: false, key }))) - plain).toBeLessThanOrEqual(2);
 });

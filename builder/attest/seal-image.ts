@@ -1,10 +1,10 @@
-import { type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
+import { signingKeyName } from '../../api/image-signing.ts';
+import { type Digest, type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 import { type Artifact, artifactManifest } from '../../image/artifact.ts';
-import { byDigest } from '../../image/by-digest.ts';
 import type { ImageContents } from '../../image/contents/image-contents.ts';
 import { digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
-import type { Reference } from '../../image/reference.ts';
+import { byDigest, type Reference } from '../../image/reference.ts';
 import { attachArtifacts } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
@@ -16,76 +16,88 @@ import { CONTENTS_TYPE, contentsDocument } from './contents-document.ts';
 import { IN_TOTO_TYPE, PROVENANCE_TYPE, slsaStatement } from './slsa-statement.ts';
 import { SPDX_TYPE, spdxDocument } from './spdx.ts';
 
-export interface SealOptions {
-  /** Signs the image; without it it stays unsigned. */
-  readonly key?: SigningKey | undefined;
-  /** Whether provenance and the list of files are attached. */
-  readonly attest: boolean;
-}
-
-/** What came of it. */
-export interface Sealed {
-  readonly signed: boolean;
-  readonly attested: boolean;
-  /** The list of what the image has; absent where it isn't attached. */
-  readonly record?: DigestedPullspec;
-  /** Why what was asked for could not be attached, to be told to an admin. */
-  readonly warnings: readonly string[];
-}
-
 /** A registry that takes longer over a few small documents must not hold a rollout back. */
 const ATTEST_MS = 30_000;
 
 /**
- * What is done to an image once it is pushed: it is signed, and its provenance, signed too where there is a key, its
- * list of files and what is in it are attached. A node may ask for the signature, so without it the build fails;
- * nobody's node waits for the rest, so trouble with that is a warning.
- *
- * @param target where the image was pushed; its tag stands in the signature.
- * @param entries of the image's layer.
- * @param contents of the image; undefined where they are not known.
- * @throws RegistryError, ContentError when the image can't be signed.
+ * What is done to an image once it is pushed. Made where the key is read; whatever makes images passes it on.
  */
-export async function sealImage(
-  client: RegistryClient,
-  given: {
-    readonly target: Reference;
-    readonly facts: BuildFacts;
-    readonly entries: readonly LayerEntry[];
-    readonly contents?: ImageContents | undefined;
-    readonly options: SealOptions;
-  },
-  signal: AbortSignal,
-): Promise<Sealed> {
-  const { target, facts, entries, contents, options } = given;
-  const digest = pullspecDigest(facts.image);
-  const { key } = options;
-  if (key !== undefined) await signImage(client, target, { digest, key }, signal);
-  const signed = key !== undefined;
-  if (!options.attest) return { signed, attested: false, warnings: [] };
-  const deadline = AbortSignal.timeout(ATTEST_MS);
-  const inTime = AbortSignal.any([signal, deadline]);
-  try {
-    const { bytes, mediaType } = await client.getManifest({ ...target, digest }, inTime);
-    const subject = { mediaType, digest, size: bytes.length };
-    const document = contents === undefined ? undefined : contentsDocument(contents);
-    const record = document && byDigest(target, digestOf(artifactManifest(subject, document)));
-    const statement = Buffer.from(
-      slsaStatement(facts, record && { image: record, mediaType: CONTENTS_TYPE }),
-    );
-    const artifacts = [
-      ...attestations(facts, entries, statement),
-      ...(document === undefined ? [] : [document]),
-    ];
-    await attachArtifacts(client, target, { subject, artifacts }, inTime);
-    if (key !== undefined) {
-      await signStatement(client, target, { digest, statement, predicateType: PROVENANCE_TYPE, key }, inTime);
+export class Seal {
+  /** Undefined: images stay unsigned. */
+  readonly key: SigningKey | undefined;
+  readonly #attest: boolean;
+
+  /** @param given.attest whether provenance and the lists of files and contents are attached. */
+  constructor({ key, attest }: { readonly key?: SigningKey | undefined; readonly attest: boolean }) {
+    this.key = key;
+    this.#attest = attest;
+  }
+
+  /** The public key in PEM by the name that nodes know it by; nothing where images stay unsigned. */
+  get publicKeys(): Readonly<Record<string, string>> {
+    return this.key === undefined ? {} : { [signingKeyName(this.key.publicKey)]: this.key.publicKey };
+  }
+
+  /**
+   * Signs what is pushed, if there is a key.
+   *
+   * @param target its tag stands in the signature.
+   * @throws RegistryError, ContentError
+   */
+  async sign(client: RegistryClient, target: Reference, digest: Digest, signal: AbortSignal): Promise<void> {
+    if (this.key !== undefined) await signImage(client, target, { digest, key: this.key }, signal);
+  }
+
+  /**
+   * Signs an image, and attaches its provenance, which is signed too, its list of files and what is in it. A node may
+   * ask for the signature, so without it the build fails; no node needs the rest, so a failure there is a warning.
+   *
+   * @param given.target where the image was pushed. @param given.entries of the image's layer.
+   * @param given.contents of the image; undefined where they are not known.
+   * @returns the list of what the image has, where it is attached; and for an admin why what was asked for is not
+   *   attached.
+   * @throws RegistryError, ContentError when the image can't be signed.
+   */
+  async seal(
+    client: RegistryClient,
+    given: {
+      readonly target: Reference;
+      readonly facts: BuildFacts;
+      readonly entries: readonly LayerEntry[];
+      readonly contents?: ImageContents | undefined;
+    },
+    signal: AbortSignal,
+  ): Promise<{ readonly record?: DigestedPullspec | undefined; readonly warnings: readonly string[] }> {
+    const { target, facts, entries, contents } = given;
+    const { key } = this;
+    const digest = pullspecDigest(facts.image);
+    await this.sign(client, target, digest, signal);
+    if (!this.#attest) return { warnings: [] };
+    const deadline = AbortSignal.timeout(ATTEST_MS);
+    const inTime = AbortSignal.any([signal, deadline]);
+    try {
+      const { bytes, mediaType } = await client.getManifest({ ...target, digest }, inTime);
+      const subject = { mediaType, digest, size: bytes.length };
+      const document = contents === undefined ? undefined : contentsDocument(contents);
+      const record = document && byDigest(target, digestOf(artifactManifest(subject, document)));
+      const statement = Buffer.from(
+        slsaStatement(facts, record && { image: record, mediaType: CONTENTS_TYPE }),
+      );
+      const artifacts = [
+        ...attestations(facts, entries, statement),
+        ...(document === undefined ? [] : [document]),
+      ];
+      await attachArtifacts(client, target, { subject, artifacts }, inTime);
+      if (key !== undefined) {
+        const signed = { digest, statement, predicateType: PROVENANCE_TYPE, key };
+        await signStatement(client, target, signed, inTime);
+      }
+      return { record, warnings: [] };
+    } catch (error) {
+      const warning = attachmentTrouble(error, { image: facts.image, timedOut: deadline.aborted });
+      if (warning === undefined || signal.aborted) throw error;
+      return { warnings: [warning] };
     }
-    return { signed, attested: true, warnings: [], ...(record === undefined ? {} : { record }) };
-  } catch (error) {
-    const warning = attachmentTrouble(error, { image: facts.image, timedOut: deadline.aborted });
-    if (warning === undefined || signal.aborted) throw error;
-    return { signed, attested: false, warnings: [warning] };
   }
 }
 

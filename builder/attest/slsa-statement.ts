@@ -75,7 +75,7 @@ function dependencies(facts: BuildFacts): ResourceDescriptor[] {
 }
 
 /** A full commit is a digest of the source; a tag or a branch is only what somebody said. */
-function sourceDependency({ url, revision }: ConfigSource): ResourceDescriptor[] {
+function sourceDependency({ url, revision }: ConfigSource = {}): ResourceDescriptor[] {
   if (url === undefined && revision === undefined) return [];
   const isCommit = revision !== undefined && /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(revision);
   return [

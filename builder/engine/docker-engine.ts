@@ -79,14 +79,14 @@ export function dockerEngine(
       }
     },
     async build(build, onOutput, signal) {
-      const { buildKit, kind } = await about(signal);
+      const engine = await about(signal);
       try {
         const stream = await builder.buildImage(Readable.from([build.context]), {
-          ...optionsOf(build, kind, buildKit),
+          ...optionsOf(build, engine),
           ...(chroot ? { isolation: 'chroot', outputformat: DOCKER_FORMAT } : {}),
           abortSignal: signal,
         });
-        await follow(stream, (message) => onOutput(outputOf(message, buildKit)), signal);
+        await follow(stream, (message) => onOutput(outputOf(message, engine)), signal);
       } catch (error) {
         throw error instanceof StepFailed ? error : asEngineError(error, url);
       }
@@ -166,11 +166,7 @@ function builderVersion(docker: Docker): Promise<string> {
   });
 }
 
-function optionsOf(
-  build: EngineBuild,
-  kind: EngineAbout['kind'],
-  buildKit: boolean,
-): Record<string, unknown> {
+function optionsOf(build: EngineBuild, { kind, buildKit }: EngineAbout): Record<string, unknown> {
   const { tag, platform, buildArguments, secrets, cacheFrom } = build;
   return {
     t: tag,
@@ -231,7 +227,7 @@ function followProgress(
  */
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\n$/;
 
-function outputOf({ stream, error }: ProgressMessage, buildKit: boolean): string {
+function outputOf({ stream, error }: ProgressMessage, { buildKit }: EngineAbout): string {
   const text = stream ?? (error === undefined ? '' : `${error}\n`);
   return buildKit && BASE64.test(text) ? Buffer.from(text, 'base64').toString('utf8') : text;
 }

@@ -17,6 +17,43 @@ export interface EngineFlags {
   readonly engineWorkDir: string;
 }
 
+/** Value of `--engine` that means Podman in a pod of its own for each image. */
+export const ENGINE_POD = 'pod';
+/** Podman's own image, which is made for running it in a container without privileges. */
+const PODMAN_IMAGE = 'quay.io/podman/stable:v5';
+
+/** Flags about the pods of engines: the operator passes its own on to the builder. */
+export interface EnginePodFlags {
+  /** Image with Podman, for a user 1000 with subordinate IDs. */
+  readonly engineImage: string;
+  /** Limit of the volume with images and layers; a quantity. */
+  readonly engineDisk: string;
+  /** What the scheduler keeps free for Podman, as a Kubernetes quantity. */
+  readonly engineMemory: string;
+  /** What Podman and its commands may have at most, as a quantity. */
+  readonly engineMemoryLimit: string;
+  /** True for clusters without user namespaces for pods. */
+  readonly engineHostUsers: boolean;
+}
+
+/** @returns the command with the flags about the pods of engines. */
+export function withEnginePodFlags(command: Command): Command {
+  return command
+    .option('--engine-image <pullspec>', 'image with Podman, for --engine pod', PODMAN_IMAGE)
+    .option('--engine-disk <quantity>', 'limit of the storage of a pod of --engine pod', '64Gi')
+    .option('--engine-memory <quantity>', 'memory that a pod of --engine pod requests for Podman', '1Gi')
+    .option(
+      '--engine-memory-limit <quantity>',
+      'memory that Podman and its commands may have in a pod of --engine pod',
+      '8Gi',
+    )
+    .option(
+      '--engine-host-users',
+      'run the pods of --engine pod without a user namespace of their own, on clusters that have none',
+      false,
+    );
+}
+
 /** What every build needs of an engine. */
 export type EngineAccessParts = Omit<EngineParts, 'client' | 'onLine' | 'recorded' | 'build'>;
 

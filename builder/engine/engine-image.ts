@@ -1,5 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { Digest, DigestedPullspec } from '../../api/references.ts';
@@ -7,13 +8,11 @@ import { describeImage } from '../../image/append.ts';
 import { ArchiveTooLarge } from '../../image/archive/archive-limits.ts';
 import { unpackImageArchive } from '../../image/archive/unpack-archive.ts';
 import { writeImageArchive } from '../../image/archive/write-archive.ts';
-import { byDigest } from '../../image/by-digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { parseImageConfig } from '../../image/manifest.ts';
 import { pushOnBase } from '../../image/push-image.ts';
-import { formatReference, parseReference } from '../../image/reference.ts';
+import { byDigest, formatReference, parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
-import type { SigningKey } from '../../image/signature/signing-key.ts';
 import { type EngineInputs, type EngineSpec, engineInputsDigest } from '../../predict/image/engine-spec.ts';
 import { BuildFailure } from '../build-failure.ts';
 import type { Slots } from '../slots.ts';
@@ -32,6 +31,7 @@ import { describeFailedStep } from './failed-step.ts';
 import {
   type EngineImageKey,
   type EngineImageLookup,
+  type EngineImageTrust,
   findEngineImage,
   signEngineImage,
 } from './find-engine-image.ts';
@@ -40,7 +40,7 @@ import { WORK_PREFIX } from './work-dir.ts';
 
 export interface EngineImageRequest extends EngineImageKey {
   /** Signs which inputs the image was built from. */
-  readonly key?: SigningKey | undefined;
+  readonly key?: EngineImageTrust['key'];
   /** @returns the rendered config's files; asked only for a Containerfile that reads them. */
   readonly tree: () => readonly LayerEntry[];
   /** @returns the values of the Secrets that the spec names; asked only when commands run. @throws BuildFailure */
@@ -222,9 +222,8 @@ async function loadImage(
     }
     return { diffId, size: blob.size, open: () => client.readBlob(reference, blob, signal) };
   });
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of client.readBlob(reference, manifest.config, signal)) chunks.push(chunk);
-  const archive = writeImageArchive({ name, config: withHistory(Buffer.concat(chunks)), layers });
+  const own = await buffer(client.readBlob(reference, manifest.config, signal));
+  const archive = writeImageArchive({ name, config: withHistory(own), layers });
   await engine.load(archive, signal);
   return name;
 }

@@ -10,8 +10,7 @@ import {
   pullspecDigest,
 } from '../../api/references.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
-import { byDigest } from '../../image/by-digest.ts';
-import { parseReference, type Reference } from '../../image/reference.ts';
+import { byDigest, parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { signStatement, statementsSignedBy } from '../../image/signature/sign-statement.ts';

@@ -11,26 +11,47 @@ export interface ConfigSource {
   readonly revision?: string;
 }
 
-/** What is known of a finished build; without a time or a machine, so that equal builds have equal facts. */
-export interface BuildFacts {
-  readonly image: DigestedPullspec;
+/** Who makes an image and from which source; without time or machine of the build: equal inputs give equal bytes. */
+export interface ImageMaking {
+  /** Of Shale. */
+  readonly version: string;
+  /** RFC 3339: the time that the image bears (SOURCE_DATE_EPOCH). */
+  readonly created: string;
+  /** Absent: nobody stated it. */
+  readonly source?: ConfigSource | undefined;
+}
+
+/** What an image was made of, as both its labels and its provenance state it. */
+export interface ImageOrigin extends ImageMaking {
   readonly pool: string;
   readonly renderedConfig: string;
-  /** Of the rendered config as the image carries it, in `/usr/share/shale/machine-config.json`. */
-  readonly renderedConfigDigest: Digest;
   /** The base image as it was asked for, by tag or digest. */
   readonly requestedBase: string;
   readonly baseImage: DigestedPullspec;
   readonly policyDigest: Digest;
+}
+
+/** What is known of a finished build. */
+export interface BuildFacts extends ImageOrigin {
+  readonly image: DigestedPullspec;
+  /** Of the rendered config as the image carries it, in `/usr/share/shale/machine-config.json`. */
+  readonly renderedConfigDigest: Digest;
   /** In Go's words. */
   readonly architecture: string;
   /** Where the image was pushed. */
   readonly pushSpec: string;
-  /** RFC 3339: the time that the image bears. */
-  readonly created: string;
-  /** Of Shale. */
-  readonly version: string;
-  readonly source: ConfigSource;
+}
+
+/**
+ * The time that images bear: equal inputs are one image, whenever it is built
+ * (https://reproducible-builds.org/specs/source-date-epoch/).
+ *
+ * @returns RFC 3339. @throws TypeError when SOURCE_DATE_EPOCH is no number of seconds.
+ */
+export function imageTime(env: NodeJS.ProcessEnv): ImageMaking['created'] {
+  const seconds = Number(env['SOURCE_DATE_EPOCH'] ?? '0');
+  if (!Number.isSafeInteger(seconds)) throw new TypeError('SOURCE_DATE_EPOCH is not a number of seconds');
+  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 }
 
 /** Of an annotation that becomes a label: longer ones are no URL or commit. */
@@ -62,21 +83,10 @@ function usable(text: string | undefined): string | undefined {
   return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/@]*@/i, '$1');
 }
 
-export interface ImageIdentity {
-  readonly pool: string;
-  readonly renderedConfig: string;
-  /** The base image as it was asked for, by tag or digest. */
-  readonly requestedBase: string;
-  readonly baseImage: DigestedPullspec;
+export interface ImageIdentity extends ImageOrigin {
   readonly stockImage?: DigestedPullspec | undefined;
-  readonly policyDigest: Digest;
   /** The transition label's text, as disruption/ encodes it. */
   readonly disruption: string;
-  /** Of Shale. */
-  readonly version: string;
-  /** RFC 3339 */
-  readonly created: string;
-  readonly source: ConfigSource;
 }
 
 /**
@@ -85,7 +95,7 @@ export interface ImageIdentity {
  * @returns label to value; a later image of the same inputs has the same labels.
  */
 export function labelsOf(identity: ImageIdentity): Readonly<Record<string, string>> {
-  const { url, revision } = identity.source;
+  const { url, revision } = identity.source ?? {};
   return {
     'org.opencontainers.image.title': `${identity.pool} nodes`,
     'org.opencontainers.image.description': `Operating system of the nodes of pool ${identity.pool}, ${identity.renderedConfig}`,

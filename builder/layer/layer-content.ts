@@ -1,6 +1,8 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { nodePaths } from '../../api/names.ts';
+import type { AppendOptions } from '../../image/append.ts';
 import type { LayerEntry, Xattrs } from '../../image/layer/entry.ts';
+import { type Layer, writeLayer } from '../../image/layer/write-layer.ts';
 import { ownerOnBase, placesOnBase } from '../../machineconfig/base-obstacles.ts';
 import type { BaseContent } from '../../machineconfig/base-tree.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
@@ -14,6 +16,7 @@ import { type PathPlace, placeInImage } from '../../machineconfig/place-in-image
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
 import { unknownTree } from '../../machineconfig/units/unit-tree.ts';
+import { type ImageIdentity, labelsOf } from './build-facts.ts';
 import { formatTmpfiles, type TmpfilesLine } from './tmpfiles.ts';
 
 export type LayerContent =
@@ -82,6 +85,37 @@ export function layerContent(
   const fragment = formatTmpfiles(lines);
   if (fragment !== '') carry(nodePaths.tmpfiles, fragment);
   return { ok: true, entries };
+}
+
+/**
+ * The layer as bytes, a function of what it is made of: the builder makes images by it, and the operator computes them
+ * again before nodes may run them (builder/proof/prove-image.ts).
+ *
+ * @param config the rendered config, decoded.
+ * @param base what the base has. `hasPackages`: commands of a container engine installed what the config asks for.
+ * @returns the one layer, or everything of the config that it can't have.
+ */
+export async function appendedLayer(
+  config: NodeConfig,
+  rendered: MachineConfig,
+  base: { readonly tree: BaseContent; readonly hasPackages: boolean },
+): Promise<
+  (LayerContent & { readonly ok: false }) | (LayerContent & { readonly ok: true; readonly layer: Layer })
+> {
+  const { tree, hasPackages } = base;
+  const content = layerContent(config, rendered, { hasPackages, base: tree });
+  if (!content.ok) return content;
+  const { entries } = content;
+  return { ok: true, entries, layer: await writeLayer(entries, { below: (path) => tree.at(path) }) };
+}
+
+/** @returns what is set in the configuration of the base. */
+export function appendedOptions(identity: ImageIdentity): AppendOptions {
+  return {
+    labels: labelsOf(identity),
+    created: identity.created,
+    comment: `shale: ${identity.renderedConfig}`,
+  };
 }
 
 /** A layer that is made. */

@@ -1,17 +1,16 @@
 import { formatActions } from '../../api/disruption-action.ts';
-import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { nodePaths } from '../../api/names.ts';
 import { type Digest, type DigestedPullspec, parseDigest } from '../../api/references.ts';
+import type { PoliciesInForce } from '../../disruption/pool-policies.ts';
 import { encodeTransitionLabel, formatNodeState, predictTransitions } from '../../disruption/transitions.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
-import { byDigest } from '../../image/by-digest.ts';
 import type { ImageContents } from '../../image/contents/image-contents.ts';
 import { digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { pushAppended } from '../../image/push-image.ts';
-import { parseReference, type Reference } from '../../image/reference.ts';
+import { byDigest, parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { Obstacle } from '../../machineconfig/claim-conflicts.ts';
 import { imageObstacles } from '../../machineconfig/image-obstacles.ts';
@@ -19,10 +18,10 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { formatObstacle } from '../../machineconfig/sources.ts';
-import { type SealOptions, sealImage } from '../attest/seal-image.ts';
+import { Seal } from '../attest/seal-image.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
-import { appendedLayer, appendedOptions } from '../layer/appended-image.ts';
-import type { ConfigSource } from '../layer/build-facts.ts';
+import type { ImageMaking, ImageOrigin } from '../layer/build-facts.ts';
+import { appendedLayer, appendedOptions } from '../layer/layer-content.ts';
 import type { BuildResult } from '../status.ts';
 import { type StepRunner, untraced } from './build-trace.ts';
 import { compareContents, type KnownContents } from './compare-contents.ts';
@@ -30,8 +29,8 @@ import { builtImageFor, contentsOfBuilt, contentsWithLayer } from './known-conte
 import type { KnownState } from './known-states.ts';
 import { type BaseKnowledge, treeOfBase } from './tree-of-base.ts';
 
-/** Everything that an image is made of. */
-export interface AppendInput extends BaseKnowledge {
+/** What of a pool's image is requested. */
+export interface ImageRequest {
   readonly pool: string;
   readonly rendered: MachineConfig;
   /** What it was rendered from, as far as that is known: a problem names the MachineConfigs that have it. */
@@ -40,24 +39,22 @@ export interface AppendInput extends BaseKnowledge {
   readonly baseImage: string;
   /** `host[:port]/repository:tag` */
   readonly pushSpec: string;
-  readonly policies: ClusterPolicies;
-  readonly policyDigest: string;
+  /** The pool's last image, where it was pushed to the same repository: what it has need not be asked for again. */
+  readonly previousImage?: DigestedPullspec | undefined;
+}
+
+/** Everything that an image is made of. */
+export interface AppendInput extends ImageRequest, PoliciesInForce, BaseKnowledge, ImageMaking {
   /** What the pool's nodes run now: rendered configs, each with the base image it is based on. */
   readonly froms: readonly KnownState[];
   /** In Go's words. */
   readonly architecture: string;
-  readonly version: string;
-  /** RFC 3339; fixed, so that equal inputs are one image (SOURCE_DATE_EPOCH). */
-  readonly created: string;
   /** The stock image, by digest, where the base is an engine's image made of it; it has the config's packages then. */
   readonly stockImage?: DigestedPullspec | undefined;
-  /** The pool's last image, where it was pushed to the same repository: what it has need not be asked for again. */
-  readonly previousImage?: DigestedPullspec | undefined;
   /** The build of the image that the pool has had so far; what is in the new one is compared with it. */
   readonly previousBuild?: Pick<MachineOSBuild, 'status'> | undefined;
-  readonly source?: ConfigSource | undefined;
   /** Signature and provenance; without it neither. */
-  readonly seal?: SealOptions | undefined;
+  readonly seal?: Seal | undefined;
   /** Called around each step, for traces; absent: no traces. */
   readonly step?: StepRunner | undefined;
 }
@@ -82,7 +79,7 @@ export async function appendBuild(
 }
 
 async function build(client: RegistryClient, input: AppendInput, signal: AbortSignal): Promise<BuildResult> {
-  const { step = untraced } = input;
+  const { step = untraced, seal = new Seal({ attest: false }) } = input;
   const config = nodeConfigOf(input.rendered);
   const hasPackages = input.stockImage !== undefined;
   // What no base can help costs no reading.
@@ -112,20 +109,22 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     policies: input.policies,
     layered: true,
   });
-  const provenance = provenanceOf(input, baseImage);
+  const origin = originOf(input, baseImage);
   const disruption = encodeTransitionLabel({ version: 1, policyDigest: input.policyDigest, transitions });
-  const options = appendedOptions({ ...provenance, disruption });
+  const options = appendedOptions({ ...origin, stockImage: input.stockImage, disruption });
   const previous = previousIn(target, input.previousImage);
   const appended = { base, description, target, layer, options };
   const { digest, layerSent, bytes } = await step('push', () =>
     pushAppended(client, { ...appended, previous }, signal),
   );
   const image = byDigest(target, digest);
-  const facts = { ...provenance, image, renderedConfigDigest: renderedConfigDigest(entries) };
-  const seal = input.seal ?? { attest: false };
-  const sealed = await step('seal', () =>
-    sealImage(client, { target, facts, entries, options: seal, contents: readable(contents) }, signal),
-  );
+  const { pushSpec } = input;
+  const facts = {
+    ...{ ...origin, image, renderedConfigDigest: renderedConfigDigest(entries) },
+    ...{ architecture, pushSpec },
+  };
+  const sealing = { target, facts, entries, contents: readable(contents) };
+  const sealed = await step('seal', () => seal.seal(client, sealing, signal));
   const before = input.previousBuild && builtImageFor(input.previousBuild, architecture);
   const compared = before && (await contentsOfBuilt(client, before, input.baseTrees, signal));
   return {
@@ -139,7 +138,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
       from: formatNodeState(transition),
       actions: formatActions(transition.actions),
     })),
-    summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}${sealed.signed ? ', signed' : ''}`,
+    summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}${seal.key === undefined ? '' : ', signed'}`,
     warnings: sealed.warnings,
   };
 }
@@ -179,21 +178,11 @@ function previousIn({ registry, repository }: Reference, image: string | undefin
   return previous?.registry === registry && previous.repository === repository ? previous.digest : undefined;
 }
 
-/** What both labels and provenance contain. */
-function provenanceOf(input: AppendInput, baseImage: DigestedPullspec) {
-  return {
-    pool: input.pool,
-    renderedConfig: input.rendered.metadata.name,
-    requestedBase: input.baseImage,
-    baseImage,
-    policyDigest: parseDigest(input.policyDigest),
-    architecture: input.architecture,
-    pushSpec: input.pushSpec,
-    created: input.created,
-    version: input.version,
-    source: input.source ?? {},
-    stockImage: input.stockImage,
-  };
+function originOf(input: AppendInput, baseImage: DigestedPullspec): ImageOrigin {
+  const { pool, rendered, baseImage: requestedBase, version, created, source } = input;
+  const renderedConfig = rendered.metadata.name;
+  const policyDigest = parseDigest(input.policyDigest);
+  return { pool, renderedConfig, requestedBase, baseImage, policyDigest, version, created, source };
 }
 
 /** Digest of the rendered config that the image carries, which nodes and people read. */

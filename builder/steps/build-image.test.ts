@@ -18,6 +18,7 @@ import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
+import { Seal } from '../attest/seal-image.ts';
 import { Slots } from '../slots.ts';
 import { buildForArchitectures, type PoolImageInput } from './build-image.ts';
 
@@ -188,7 +189,7 @@ test('what is labelled again without commands needs none, whatever the pool want
 test('the index is signed as its images are', async () => {
   const { client, input } = await setUp();
   const key = newSigningKey();
-  const seal = { attest: false, key };
+  const seal = new Seal({ attest: false, key });
   const { image, instances = [] } = await buildForArchitectures(client, { ...input, seal }, engine, signal);
   for (const signed of [image, ...instances.map((instance) => instance.image)]) {
     const { digest, ...at } = parseReference(signed);

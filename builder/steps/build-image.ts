@@ -4,11 +4,9 @@ import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { present } from '../../api/present.ts';
 import { parseDigest, parseDigestedPullspec } from '../../api/references.ts';
 import { describeImage } from '../../image/append.ts';
-import { byDigest } from '../../image/by-digest.ts';
 import { pushIndex } from '../../image/image-index.ts';
-import { parseReference } from '../../image/reference.ts';
+import { byDigest, parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
-import { signImage } from '../../image/signature/sign-image.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { engineSpecOf } from '../../predict/image/engine-spec.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
@@ -81,7 +79,7 @@ async function joined(
   const images = made.map(({ result }) => parseDigest(parseReference(result.image).digest ?? ''));
   const digest = await pushIndex(client, target, images, signal);
   // A client that pulls by the index verifies its signature first, then that of the image.
-  if (seal?.key !== undefined) await signImage(client, target, { digest, key: seal.key }, signal);
+  await seal?.sign(client, target, digest, signal);
   const base = parseReference(baseImage);
   const baseDigest = base.digest ?? (await client.getManifest(base, signal)).digest;
   const results = made.map(({ result }) => result);

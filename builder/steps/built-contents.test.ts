@@ -9,6 +9,7 @@ import { aConfigWithFile } from '../../test/fixtures/objects.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { baseFile, pushLayers } from '../../test/fixtures/registry/linked-base.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
+import { Seal } from '../attest/seal-image.ts';
 import type { BuildResult } from '../status.ts';
 import { type AppendInput, appendBuild } from './append-build.ts';
 
@@ -42,7 +43,7 @@ async function setUp() {
       ...{ policyDigest: policyDigest(policies), froms: [], architecture: 'amd64', version: '0' },
       ...{ created: '1970-01-01T00:00:00Z', pushSpec: `${registry.host}/os/worker:build-${tag}` },
       baseRecords: [],
-      seal: { attest: true },
+      seal: new Seal({ attest: true }),
     };
     return appendBuild(client, { ...input, ...more }, signal);
   };

@@ -1,13 +1,10 @@
 import type { Logger } from 'pino';
 import { hasEnded } from '../../api/build-outcome.ts';
 import { errorMessage } from '../../api/error-message.ts';
-import { isKeyPublished, signingKeyName } from '../../api/image-signing.ts';
-import { ConfigMaps } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
-import { MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
+import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { preBuiltImageOf } from '../../api/pre-built-image.ts';
-import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { isNotFound } from '../../cluster/api-client.ts';
 import { changeField } from '../../cluster/events.ts';
@@ -17,18 +14,19 @@ import { formatNodeState } from '../../disruption/transitions.ts';
 import { BaseTrees } from '../../image/base/base-trees.ts';
 import { formatReference, parseReference } from '../../image/reference.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
-import { type SigningKey, SigningKeyError } from '../../image/signature/signing-key.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { forgedMessage, isForged } from '../../machineconfig/rendered-name.ts';
 import { type ConfFile, parseRegistriesConf, type Registries } from '../../oci/registries-conf.ts';
 import { rebuildOf } from '../../predict/image/requested-image.ts';
+import { Seal } from '../attest/seal-image.ts';
+import { SigningKeySecret } from '../attest/signing-key-secret.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { readBuildSecrets, reservedSecrets } from '../build-secrets.ts';
 import type { EngineAccessParts } from '../engine/engine-flags.ts';
 import { recordedEngineImages } from '../engine/find-engine-image.ts';
 import { sourceOf } from '../layer/build-facts.ts';
 import type { BuildCaches } from '../observe.ts';
-import { type RegistryAccessOptions, readRegistryAccess, SecretError, SigningKeySecret } from '../secrets.ts';
+import { type RegistryAccessOptions, readRegistryAccess, SecretError } from '../secrets.ts';
 import { type BuildResult, withPushedImage } from '../status.ts';
 import { byBase } from './base-architectures.ts';
 import { buildForArchitectures } from './build-image.ts';
@@ -56,14 +54,13 @@ export interface ImageMakerOptions extends RegistryAccessOptions {
 /** Builds and pushes images from the cluster's objects as they are when a build starts. */
 export class ImageMaker {
   readonly #options: ImageMakerOptions;
-  readonly #signingKey: SigningKeySecret | undefined;
+  readonly #signingKey: Pick<SigningKeySecret, 'published'> | undefined;
   readonly #baseTrees: BaseTrees;
 
   constructor(options: ImageMakerOptions) {
-    const { signingKeySecret } = options;
+    const { client, namespace, signingKeySecret: name } = options;
     this.#options = options;
-    this.#signingKey =
-      signingKeySecret === undefined ? undefined : new SigningKeySecret(options, signingKeySecret);
+    this.#signingKey = name === undefined ? undefined : new SigningKeySecret(client, { namespace, name });
     this.#baseTrees = new BaseTrees({
       onReading: ({ reference }, layers, bytes) =>
         options.log.info(
@@ -87,7 +84,6 @@ export class ImageMaker {
       throw new BuildFailure('InvalidConfig', forgedMessage(rendered.metadata.name), { temporary: true });
     const { baseImagePullSecret, renderedImagePushSecret } = machineOSConfig.spec;
     const inForce = policiesInForce(caches, build.spec);
-    const { policies, policyDigest } = inForce;
     const pool = machineOSConfig.spec.machineConfigPool.name;
     const log = this.#options.log.child(changeField(rendered.metadata.name));
     const builds = caches.builds
@@ -98,7 +94,7 @@ export class ImageMaker {
     const access = await readRegistryAccess(this.#options, secrets, signal).catch(secretFailure);
     const conf = renderedRegistries(rendered);
     // Read before the image is built: an image that can't be signed is not pushed.
-    const key = await this.#readSigningKey(signal);
+    const seal = new Seal({ key: await this.#signingKey?.published(signal), attest });
     const pushSpec = build.spec.renderedImagePushSpec;
     const client = recordingPushes(
       createMirroredClient(access, { conf, own: parseReference(pushSpec) }),
@@ -114,47 +110,40 @@ export class ImageMaker {
         ({ status }) => previous !== undefined && status?.digestedImagePushSpec === previous,
       ),
     };
+    const how = { ...known, architectures: built, seal, step };
     const sealed = (result: BuildResult): BuildResult => ({
       ...result,
-      ...present({ signingKey: key && signingKeyName(key.publicKey) }),
+      signingKey: Object.keys(seal.publicKeys)[0],
       ...(left.length === 0 ? {} : { summary: `${result.summary}; ${noneFor(left)}` }),
     });
     const preBuiltImage = preBuiltImageOf(build);
     if (preBuiltImage !== undefined) {
       const configs = (name: string) => caches.machineConfigs.get(name);
       const requested = { machineOSConfig, rendered, baseImage, pushSpec, inForce, configs };
-      const input = { preBuiltImage, ...requested, ...known, architectures: built, key, step };
-      return sealed(await takeImage(client, input, signal));
+      return sealed(await takeImage(client, { preBuiltImage, ...requested, ...how }, signal));
     }
+    const requested = {
+      ...{ pool, rendered, sources: sourcesOf(caches, pool, rendered), baseImage, pushSpec },
+      // A digest by the schema of the status.
+      previousImage: previous as DigestedPullspec | undefined,
+    };
+    const labels = {
+      ...{ ...inForce, version, created, froms: this.#froms(build, pool, builds) },
+      // The pool's annotations are about what it was rolled back from.
+      source: sameAs === undefined ? sourceOf(caches.pools.get(pool)) : undefined,
+    };
+    const commands = {
+      spec: machineOSConfig.spec,
+      sameAs,
+      rebuild: rebuildOf(machineOSConfig) ?? '',
+      readSecrets: (names: readonly string[]) =>
+        readBuildSecrets(this.#options, { pool, names, reserved: this.#reservedSecrets() }, signal).catch(
+          secretFailure,
+        ),
+    };
     const result = await buildForArchitectures(
       client,
-      {
-        pool,
-        rendered,
-        sources: sourcesOf(caches, pool, rendered),
-        baseImage,
-        pushSpec,
-        policies,
-        policyDigest,
-        // A digest by the schema of the status.
-        previousImage: previous as DigestedPullspec | undefined,
-        froms: this.#froms(build, pool, builds),
-        architectures: built,
-        ...known,
-        version,
-        created,
-        // The pool's annotations are about what it was rolled back from.
-        source: sameAs === undefined ? sourceOf(caches.pools.get(pool)) : {},
-        seal: { attest, key },
-        step,
-        spec: machineOSConfig.spec,
-        sameAs,
-        rebuild: rebuildOf(machineOSConfig) ?? '',
-        readSecrets: (names) =>
-          readBuildSecrets(this.#options, { pool, names, reserved: this.#reservedSecrets() }, signal).catch(
-            secretFailure,
-          ),
-      },
+      { ...requested, ...labels, ...commands, ...how },
       {
         ...engine,
         build: { name: build.metadata.name, uid: build.metadata.uid ?? '' },
@@ -164,25 +153,6 @@ export class ImageMaker {
       signal,
     );
     return sealed(result);
-  }
-
-  /**
-   * Only a key that nodes know signs: one that is replaced before the operator has seen it would never be published.
-   * The order matters, because the operator keeps a published key as long as a build exists that was created before it
-   * was replaced. The builder can't publish a key, so its token makes nodes accept none.
-   */
-  async #readSigningKey(signal: AbortSignal): Promise<SigningKey | undefined> {
-    const key = await this.#signingKey?.read(signal).catch(secretFailure);
-    if (key === undefined) return undefined;
-    const { client, namespace, signingKeySecret } = this.#options;
-    const name = signingKeyName(key.publicKey);
-    const published = await client.find(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, { namespace, signal });
-    if (isKeyPublished(published?.data, name)) return key;
-    throw new BuildFailure(
-      'SigningKeyUnpublished',
-      `Waiting for the operator to publish the key of Secret ${namespace}/${signingKeySecret} as ${name} in ConfigMap ${SIGNING_KEYS_CONFIG_MAP}: nodes refuse what another key signed`,
-      { temporary: true },
-    );
   }
 
   /** A build that is over or gone has nobody who would delete its image. */
@@ -255,7 +225,7 @@ function sourcesOf(
 
 /** Temporary: the Secrets of a MachineOSConfig may be created a little later. */
 function secretFailure(error: unknown): never {
-  if (error instanceof SecretError || error instanceof SigningKeyError) {
+  if (error instanceof SecretError) {
     throw new BuildFailure('SecretUnusable', error.message, { cause: error, temporary: true });
   }
   throw error;

@@ -1,7 +1,6 @@
 import type { Digest, DigestedPullspec } from '../../api/references.ts';
-import { byDigest } from '../../image/by-digest.ts';
 import { digestOf } from '../../image/digest.ts';
-import { parseReference, type Reference } from '../../image/reference.ts';
+import { byDigest, parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { TagTaken } from '../../image/registry/registry-error.ts';
 
@@ -30,10 +29,7 @@ export function recordingPushes(
   const isImage = ({ registry, repository, tag }: Reference) =>
     registry === own.registry && repository === own.repository && !DIGEST_TAG.test(tag ?? '');
   return {
-    getManifest: (reference, signal) => client.getManifest(reference, signal),
-    getReferrers: (at, subject, signal) => client.getReferrers(at, subject, signal),
-    hasBlob: (at, digest, signal) => client.hasBlob(at, digest, signal),
-    readBlob: (at, blob, signal) => client.readBlob(at, blob, signal),
+    ...client,
     async putManifest(reference, manifest, signal) {
       if (!isImage(reference)) return client.putManifest(reference, manifest, signal);
       const digest = digestOf(manifest.bytes);
@@ -43,12 +39,6 @@ export function recordingPushes(
         return client.putManifest(besides(reference, digest), manifest, signal);
       });
     },
-    putReferrer: (at, manifest, signal) => client.putReferrer(at, manifest, signal),
-    listTags: (at, signal) => client.listTags(at, signal),
-    deleteManifest: (at, digest, signal) => client.deleteManifest(at, digest, signal),
-    putBlob: (at, bytes, signal) => client.putBlob(at, bytes, signal),
-    putBlobStream: (at, blob, bytes, signal) => client.putBlobStream(at, blob, bytes, signal),
-    mountBlob: (at, digest, from, signal) => client.mountBlob(at, digest, from, signal),
   };
 }
 

@@ -72,21 +72,24 @@ describe('an API server that is away', () => {
   });
 
   test.each([
-    [true, 'Succeeded'],
-    [false, undefined],
-  ])('when the builder stops: an end that is not written is marked (%s): %s', async (mark, outcome) => {
-    const world = new World(async () => {
-      world.cluster.trouble = () => 'unavailable';
-      return result;
-    });
-    world.builds.start(world.job('one'));
-    await vi.waitFor(() => expect(world.unwritten).toEqual(['worker']), { timeout: patience(20_000) });
-    // Nothing comes of it, and nothing is thrown.
-    await world.builds.stopAll(mark);
-    world.cluster.trouble = () => 'none';
-    await world.builds.stopAll(mark);
-    expect(outcomeOfNamed(world, 'one')).toBe(outcome);
-  });
+    ['interruptAll', 'Succeeded'],
+    ['abandonAll', undefined],
+  ] as const)(
+    'when the builder stops by %s, an end that is not written is then: %s',
+    async (stop, outcome) => {
+      const world = new World(async () => {
+        world.cluster.trouble = () => 'unavailable';
+        return result;
+      });
+      world.builds.start(world.job('one'));
+      await vi.waitFor(() => expect(world.unwritten).toEqual(['worker']), { timeout: patience(20_000) });
+      // Nothing comes of it, and nothing is thrown.
+      await world.builds[stop]();
+      world.cluster.trouble = () => 'none';
+      await world.builds[stop]();
+      expect(outcomeOfNamed(world, 'one')).toBe(outcome);
+    },
+  );
 
   test('does not keep the end of a build that is interrupted, or deleted', async () => {
     const world = new World(async () => {

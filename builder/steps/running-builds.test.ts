@@ -184,15 +184,16 @@ describe('a build that is stopped', () => {
   });
 
   test.each([
-    [true, 'Interrupted'],
-    [false, undefined],
-  ])('with all others is marked (%s): %s', async (mark, outcome) => {
+    ['interruptAll', 'Interrupted'],
+    ['abandonAll', undefined],
+  ] as const)('with all others by %s is then: %s', async (stop, outcome) => {
     const world = new World(untilAborted, 1);
     for (const name of ['one', 'two']) world.builds.start(world.job(name));
     await vi.waitFor(() => expect(world.condition('one', 'Building')?.status).toBe('True'));
-    await world.builds.stopAll(mark);
+    await world.builds[stop]();
     for (const name of ['one', 'two']) expect(outcomeOfNamed(world, name)).toBe(outcome);
-    if (mark) expect(world.condition('one', 'Interrupted')?.message).toContain('was stopped');
+    if (stop === 'interruptAll')
+      expect(world.condition('one', 'Interrupted')?.message).toContain('was stopped');
   });
 });
 

@@ -112,25 +112,29 @@ export class RunningBuilds {
       if (job.machineOSConfig.metadata.name === machineOSConfig) await this.#writeEnd(job, end);
   }
 
-  /**
-   * Stops every build.
-   *
-   * @param mark marks them as interrupted, so that the next builder starts them again. False if another builder is
-   *   running them already.
-   */
-  async stopAll(mark: boolean): Promise<void> {
-    const all = [...this.#running.values()];
-    for (const { abort } of all) abort.abort(new Error('the builder is stopping'));
-    await Promise.all(all.map(({ done }) => done));
-    if (!mark) return;
+  /** Stops every build and writes nothing about it: another builder is running them already. */
+  async abandonAll(): Promise<void> {
+    await this.#abortAll();
+  }
+
+  /** Stops every build and marks it as interrupted, so that the next builder starts it again. */
+  async interruptAll(): Promise<void> {
+    const all = await this.#abortAll();
     const message = 'The Machine OS Builder was stopped while it built the image';
     const ended = [...this.#unwritten.values()];
     await Promise.all([
       ...ended.map(({ job, end }) => this.#mark(job, end)),
       ...all
-        .filter(({ job }) => !this.#unwritten.has(job.build.metadata.name))
-        .map(({ job }) => this.#mark(job, { kind: 'interrupted', message })),
+        .filter(({ build }) => !this.#unwritten.has(build.metadata.name))
+        .map((job) => this.#mark(job, { kind: 'interrupted', message })),
     ]);
+  }
+
+  async #abortAll(): Promise<readonly BuildJob[]> {
+    const all = [...this.#running.values()];
+    for (const { abort } of all) abort.abort(new Error('the builder is stopping'));
+    await Promise.all(all.map(({ done }) => done));
+    return all.map(({ job }) => job);
   }
 
   /** The next builder starts every build that is not over: a mark that can't be written costs nothing but time. */
@@ -223,7 +227,7 @@ export class RunningBuilds {
       const failure = BuildFailure.from(error);
       trace.failed(failure);
       const decision = decideRetry(failures.count(failure), failure);
-      metrics?.failed(failure, secondsSince(startedAt), decision.kind === 'giveUp');
+      metrics?.failed(failure, secondsSince(startedAt), decision.kind);
       this.#reporters(job).log.warn(
         { build: job.build.metadata.name, attempt, err: failure.message, next: decision.kind },
         'build failed',

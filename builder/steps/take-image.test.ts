@@ -21,6 +21,7 @@ import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
 import { startEngineWorld } from '../../test/fixtures/scripted-engine.ts';
+import { Seal } from '../attest/seal-image.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { buildForArchitectures, type PoolImageInput } from './build-image.ts';
 import { untraced } from './build-trace.ts';
@@ -36,6 +37,7 @@ async function setUp(spec: Partial<MachineOSConfigSpec> = {}) {
   const world = await startEngineWorld();
   const { client, registry } = world;
   const key = newSigningKey();
+  const seal = new Seal({ attest: false, key });
   const stock = `${registry.host}/os/stock`;
   const { digest } = await describeImage(client, parseReference(`${stock}:1`), 'amd64', signal);
   const baseImage = `${stock}:1@${digest}`;
@@ -53,7 +55,7 @@ async function setUp(spec: Partial<MachineOSConfigSpec> = {}) {
       spec,
       rebuild: '',
     },
-    seal: { attest: false, key },
+    seal,
     readSecrets: () => Promise.resolve([]),
   };
   const build = async (more: Partial<PoolImageInput> = {}) => {
@@ -81,7 +83,13 @@ async function setUp(spec: Partial<MachineOSConfigSpec> = {}) {
           pushSpec: `${repository}:worker-1`,
           inForce,
         },
-        ...{ configs: () => undefined, architectures: ['amd64'], key, step: untraced, baseRecords: [] },
+        ...{
+          configs: () => undefined,
+          architectures: ['amd64'],
+          seal,
+          step: untraced,
+          baseRecords: [],
+        },
         ...more,
       },
       signal,
@@ -131,7 +139,7 @@ function withFile(rendered: MachineConfig, path: string, text: string): MachineC
 
 test('the image that a build would make is taken as it is, under the tag of the build, and signed', async () => {
   const { client, key, repository, build, take, baseImage } = await setUp();
-  const image = await build({ seal: { attest: false } });
+  const image = await build({ seal: new Seal({ attest: false }) });
   const digest = parseReference(image).digest as Digest;
   const signedBy = { digest, publicKey: key.publicKey };
   expect(await isImageSignedBy(client, parseReference(repository), signedBy, signal)).toBe(false);
@@ -320,12 +328,14 @@ test('what commands made is taken where the key of the cluster signed what they 
     way: 'PreBuilt',
     engineImage: expect.stringContaining('@sha256:'),
   });
-  expect(await failureOf(take(image, { key: newSigningKey() }))).toMatchObject({
+  expect(
+    await failureOf(take(image, { seal: new Seal({ attest: false, key: newSigningKey() }) })),
+  ).toMatchObject({
     reason: 'PreBuiltImageRefused',
     message: expect.stringContaining('no key that nodes accept has signed what'),
   });
   // Its label says of which inputs it is, as it would if somebody else had pushed it.
-  expect(await failureOf(take(image, { key: undefined }))).toMatchObject({
+  expect(await failureOf(take(image, { seal: new Seal({ attest: false }) }))).toMatchObject({
     reason: 'PreBuiltImageRefused',
     message: expect.stringContaining('commands made its base'),
   });

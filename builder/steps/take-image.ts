@@ -1,6 +1,5 @@
 import type { BuildContents } from '../../api/build-contents.ts';
 import { formatActions } from '../../api/disruption-action.ts';
-import { signingKeyName } from '../../api/image-signing.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
@@ -9,16 +8,14 @@ import { preBuiltImageProblem } from '../../api/pre-built-image.ts';
 import { present } from '../../api/present.ts';
 import type { PoliciesInForce } from '../../disruption/pool-policies.ts';
 import { formatNodeState, parseTransitionLabel } from '../../disruption/transitions.ts';
-import { byDigest } from '../../image/by-digest.ts';
-import { parseReference, type Reference } from '../../image/reference.ts';
+import { byDigest, parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { RegistryError } from '../../image/registry/registry-error.ts';
-import { signImage } from '../../image/signature/sign-image.ts';
-import type { SigningKey } from '../../image/signature/signing-key.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
 import { UnstatedInputs } from '../proof/engine-base.ts';
 import { type ComputedProof, type ProvenInstance, proveImage } from '../proof/prove-image.ts';
 import type { BuildResult } from '../status.ts';
+import type { AppendInput } from './append-build.ts';
 import type { StepRunner } from './build-trace.ts';
 import { compareContents } from './compare-contents.ts';
 import { builtImageFor, contentsOfBuilt } from './known-contents.ts';
@@ -39,10 +36,10 @@ export interface TakeInput extends BaseKnowledge {
   readonly configs: (name: string) => MachineConfig | undefined;
   /** GOARCH values that a build would make an image for. */
   readonly architectures: readonly string[];
-  /** The cluster's; undefined where images are not signed. */
-  readonly key: SigningKey | undefined;
   /** The build of the image that the pool has had so far. */
   readonly previousBuild?: Pick<MachineOSBuild, 'status'> | undefined;
+  /** Of the cluster. */
+  readonly seal: NonNullable<AppendInput['seal']>;
   readonly step: StepRunner;
 }
 
@@ -87,8 +84,7 @@ async function proofOf(
   image: Reference,
   signal: AbortSignal,
 ): Promise<ComputedProof> {
-  const { machineOSConfig, rendered, baseImage, inForce, configs, key } = input;
-  const signingKeys = key === undefined ? {} : { [signingKeyName(key.publicKey)]: key.publicKey };
+  const { machineOSConfig, rendered, baseImage, inForce, configs, seal } = input;
   // Of an image that isn't there, the registry's answer alone doesn't say who named it.
   await client.getManifest(image, signal).catch((error: unknown) => {
     if (error instanceof RegistryError && error.status === 404) throw refusal(input, error.message);
@@ -97,7 +93,8 @@ async function proofOf(
   return proveImage(
     client,
     {
-      ...{ image, machineOSConfig, rendered, requestedBase: baseImage, inForce, configs, signingKeys },
+      ...{ image, machineOSConfig, rendered, requestedBase: baseImage, inForce, configs },
+      signingKeys: seal.publicKeys,
       treeOf: (base, stock) => {
         const { pushSpec, baseTrees, baseRecords } = input;
         const stockImage = stock && byDigest(stock.reference, stock.description.digest);
@@ -132,8 +129,8 @@ function architectureRefusal(
 }
 
 /** What commands did can't be computed. Without a key there is only a label, which anyone writes who may push. */
-function engineRefusal(instances: readonly ProvenInstance[], { key }: TakeInput): string | undefined {
-  return key === undefined && instances.some(({ engineImage }) => engineImage !== undefined)
+function engineRefusal(instances: readonly ProvenInstance[], { seal }: TakeInput): string | undefined {
+  return seal.key === undefined && instances.some(({ engineImage }) => engineImage !== undefined)
     ? 'commands made its base, and without a signing key of the cluster nobody can say which'
     : undefined;
 }
@@ -141,7 +138,7 @@ function engineRefusal(instances: readonly ProvenInstance[], { key }: TakeInput)
 /** A client that pulls by an index verifies its signature first, then that of the image. */
 async function keep(
   client: RegistryClient,
-  { preBuiltImage, pushSpec, key, step }: TakeInput,
+  { preBuiltImage, pushSpec, seal, step }: TakeInput,
   { isIndex, instances }: Proof,
   signal: AbortSignal,
 ): Promise<void> {
@@ -154,7 +151,7 @@ async function keep(
   for (const { image, target } of kept) {
     const { bytes, mediaType } = await client.getManifest(image, signal);
     const digest = await step('push', () => client.putManifest(target, { bytes, mediaType }, signal));
-    if (key !== undefined) await step('seal', () => signImage(client, target, { digest, key }, signal));
+    if (seal.key !== undefined) await step('seal', () => seal.sign(client, target, digest, signal));
   }
 }
 
@@ -178,7 +175,7 @@ type TakenProof = Omit<Proof, 'instances'> & {
 };
 
 function resultOf(
-  { pushSpec, key }: TakeInput,
+  { pushSpec, seal }: TakeInput,
   { digest }: Reference,
   { baseImage, isIndex, instances }: TakenProof,
 ): BuildResult {
@@ -193,7 +190,7 @@ function resultOf(
     ...(isIndex
       ? { instances: instances.map(({ transitionLabel: _, ...instance }) => instance) }
       : present({ engineImage, baseRecord, contents })),
-    summary: `an image made beforehand, on ${baseImage}${key === undefined ? '' : ', signed'}`,
+    summary: `an image made beforehand, on ${baseImage}${seal.key === undefined ? '' : ', signed'}`,
     bytes: { sent: 0, mounted: 0 },
   };
 }

@@ -12,8 +12,7 @@ import { pushBaseRecord, readBaseRecord } from '../../image/base/base-record.ts'
 import type { BaseTree } from '../../image/base/base-tree.ts';
 import { BaseTrees, type KeptTree } from '../../image/base/base-trees.ts';
 import { type BaseImage, chainIds } from '../../image/base/read-base.ts';
-import { byDigest } from '../../image/by-digest.ts';
-import { parseReference } from '../../image/reference.ts';
+import { byDigest, parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 

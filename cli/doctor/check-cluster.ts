@@ -1,7 +1,6 @@
 import { plural } from '../../api/plural.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
-import { readSigning } from '../../opt-in/signing/signing-keys.ts';
-import { readSwitch } from '../../opt-in/switch.ts';
+import { readSigning, readSwitch } from '../../opt-in/switch.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings, namedNodes } from './finding.ts';

@@ -5,14 +5,14 @@ import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { type DigestedPullspec, DigestedPullspecSchema } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { SigningKeyError } from '../../image/signature/signing-key.ts';
 import { PrepareRefused } from '../records/current.ts';
 import { stateRecord } from '../records/durable-json.ts';
 import type { VerifiedImage } from './image-policy/policy-entries.ts';
-import { findSigner, type KeyToTry } from './ostree/find-signer.ts';
 import type { ImageSource } from './ostree/image-source.ts';
 
 /** What verifying a signature needs to know. */
-export interface SignatureCheck {
+interface SignatureCheck {
   readonly client: ApiClient;
   /** Of the ConfigMap with the public keys. */
   readonly namespace: string;
@@ -105,4 +105,39 @@ async function keysNamedBy(
     );
   }
   return new Map(Object.entries(data));
+}
+
+/** A public key that may have signed an image. */
+interface KeyToTry {
+  readonly name: string;
+  /** What the message calls it, if it can't be used. */
+  readonly description: string;
+  /** @returns the key in PEM. */
+  readonly read: () => string | Promise<string>;
+}
+
+/**
+ * Looks for the key that signed an image.
+ *
+ * @param source an image of a source without signatures has no signer.
+ * @param keys in the order in which they are tried; those after the signer are not read.
+ * @returns the name of the first key that signed exactly this image; undefined if none of them did.
+ * @throws PrepareRefused for a key that can't be used; RegistryError, ContentError, and what `read` throws.
+ */
+export async function findSigner(
+  source: Pick<ImageSource, 'isSignedBy'>,
+  image: DigestedPullspec,
+  keys: Iterable<KeyToTry>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  for (const { name, description, read } of keys) {
+    const publicKey = await read();
+    try {
+      if ((await source.isSignedBy?.(image, publicKey, signal)) === true) return name;
+    } catch (cause) {
+      if (!(cause instanceof SigningKeyError)) throw cause;
+      throw new PrepareRefused(`${description}: ${cause.message}`, { cause });
+    }
+  }
+  return undefined;
 }

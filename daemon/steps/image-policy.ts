@@ -1,6 +1,8 @@
+import type { DigestedPullspec } from '../../api/references.ts';
 import { pathsOfConfigs } from '../host/certificates/owned-paths.ts';
 import { keepImagePolicy } from '../os/image-policy/keep-image-policy.ts';
 import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
+import { requireSignature } from '../os/require-signature.ts';
 import type { Observation } from './step.ts';
 import type { StepContext } from './step-context.ts';
 
@@ -26,4 +28,28 @@ export async function policeImages(
     telemetry.log.info({ files: written, policy: state }, 'Changed the signature policy of the host');
   }
   memory.imagePolicy = state;
+}
+
+/**
+ * Ensures that the cluster signed an image, before any of it is staged, and has the host's own tools require it from
+ * then on.
+ *
+ * @throws PrepareRefused when it is not signed, or when it is not known with which keys it must be; ApiError,
+ *   RegistryError, RecordError.
+ */
+export async function requireSigned(
+  context: StepContext,
+  observation: Observation,
+  image: DigestedPullspec,
+): Promise<void> {
+  const { client, ports, settings, signal } = context;
+  const check = {
+    client,
+    namespace: settings.namespace,
+    signatures: ports.signatures,
+    root: ports.host.root,
+    spec: observation.spec,
+    signal,
+  };
+  await policeImages(context, observation, await requireSignature(check, image));
 }

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { type Drift, formatDrifts, isForced } from '../content/drift/drift.ts';
@@ -13,7 +14,6 @@ import { NoRoomError } from '../content/write/write-log.ts';
 import { PathError } from '../files/host-file-error.ts';
 import type { NodePorts } from '../host/host.ts';
 import type { FetchedImage, StageOptions } from '../os/backend.ts';
-import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
 import type { RebootKind } from '../reboot/reboot-words.ts';
 import { type Current, nodeConfigOf, PrepareRefused } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
@@ -29,11 +29,14 @@ export interface Preparation {
   /** An update that left the running system between two states: only a reboot is a way out. */
   readonly stuck: JournalEntry | undefined;
   readonly client: ApiClient;
-  /** Of Shale's objects. */
-  readonly namespace: string;
-  readonly ports: ComparedHost & Pick<NodePorts, 'backend' | 'signatures'>;
-  /** Has the host's own tools take only images that these keys signed; none: any. Called before anything is staged. */
-  readonly policeImages: (images: readonly VerifiedImage[]) => Promise<void>;
+  readonly ports: ComparedHost & Pick<NodePorts, 'backend'>;
+  /**
+   * Called before anything is staged. Ensures that the cluster signed an image, and has the host's own tools take no
+   * other; `any`: they may take any.
+   *
+   * @throws PrepareRefused for an image that isn't signed.
+   */
+  readonly admit: (image: DigestedPullspec | 'any') => Promise<void>;
   readonly onProgress: (bytesDone: number, bytesTotal: number) => void;
   /** Aborted once somebody else holds the node: what is being fetched is given up, and nothing else is begun. */
   readonly held: AbortSignal;

@@ -87,15 +87,13 @@ async function prepare(given: Case) {
   const prepared = await prepareLayered(
     {
       client: context.client,
-      namespace: context.settings.namespace,
       ports: context.ports,
-      policeImages: async (images) => {
-        deployed.push(`${images.length} verified`);
+      admit: async (image) => {
+        deployed.push(`admitted ${image}`);
       },
       spec: {
         ...observation().spec,
         policyDigest: POLICY,
-        imageSigningKeys: 'Disabled',
         ...present({ softReboot }),
       },
       current,
@@ -122,7 +120,7 @@ describe('an image that is staged', () => {
     const refusal = { name: 'PrepareRefused', message: expect.stringMatching(message) };
     const deployed: string[] = [];
     await expect(prepare({ labels: own, deployed })).rejects.toMatchObject(refusal);
-    expect(deployed).toEqual(['0 verified']);
+    expect(deployed).toEqual([`admitted ${target.image}`]);
     // What is on the disk is not believed, either.
     await expect(prepare({ labels: own, asks: false })).rejects.toMatchObject(refusal);
   });

@@ -13,7 +13,6 @@ import { LiveApplyRefused } from '../files/tree-change.ts';
 import { isRemoval } from '../files/write-step.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { FetchedImage, NodeDeployment } from '../os/backend.ts';
-import { requireSignature, type SignatureCheck } from '../os/require-signature.ts';
 import { withRebootChoice } from '../reboot/choose-reboot.ts';
 import { basesOf, nodeConfigOf, PrepareRefused, type StandardCurrent } from '../records/current.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
@@ -80,7 +79,7 @@ async function prepareImage(preparation: Preparation, target: LayeredTarget): Pr
   const { current, spec } = preparation;
   await refuseChangedDisk(preparation);
   const change = imageChange(current, target);
-  await preparation.policeImages(await requireSignature(signatureCheck(preparation), target.image));
+  await preparation.admit(target.image);
   const accept = (labels: NodeDeployment['labels']) => refuseOtherConfig(labels, target);
   const fetched = await fetchTarget(preparation, change, { evenIfBooted: false, accept });
   refuseOtherConfig(fetched.labels, target);
@@ -104,10 +103,6 @@ async function prepareImage(preparation: Preparation, target: LayeredTarget): Pr
     },
     ...basisOf(spec),
   };
-}
-
-function signatureCheck({ client, namespace, ports, spec, signal }: Preparation): SignatureCheck {
-  return { client, namespace, signatures: ports.signatures, root: ports.host.root, spec, signal };
 }
 
 /** A target doesn't decide what an image is: an image that doesn't name the target's config is not it. */

@@ -82,7 +82,7 @@ export async function prepareStandard(
   const change = deploymentChange(from, booted.image, next);
   const required = change === undefined ? asked : withReboot(asked, from, next);
   // Nobody signs the stock image, and it may be in the repository of the pool.
-  await preparation.policeImages([]);
+  await preparation.admit('any');
   if (change === undefined) await backend.unstage(signal);
   const staged =
     change === undefined

@@ -66,6 +66,18 @@ describe('preparing a target', () => {
     expect(spans.map(({ failure }) => failure)).toEqual(['TypeError']);
   });
 
+  test.each(['sha256:unknown', undefined])(
+    'stages nothing of an image that keys %s did not sign',
+    async (keys) => {
+      let staged = 0;
+      const { context } = await staging(async () => void staged++);
+      const { imageSigningKeys: _, ...others } = toImage.spec;
+      const unsigned = { ...toImage, spec: { ...others, ...(keys && { imageSigningKeys: keys }) } };
+      await expect(prepareTarget(context, step, unsigned)).rejects.toBeInstanceOf(PrepareRefused);
+      expect(staged).toBe(0);
+    },
+  );
+
   test('touches nothing of a target that the operator found irreconcilable', async () => {
     let staged = 0;
     const { context } = await staging(async () => void staged++);

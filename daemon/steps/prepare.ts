@@ -2,7 +2,7 @@ import { formatAsked } from '../../api/disruption-action.ts';
 import { type MachineConfigNode, PREPARE_REFUSED } from '../../api/machine-config-node.ts';
 import { NodeHeld, whileFree } from '../host/while-free.ts';
 import { PrepareRefused } from '../records/current.ts';
-import { policeImages } from './image-policy.ts';
+import { policeImages, requireSigned } from './image-policy.ts';
 import { settleNextBoot } from './next-boot.ts';
 import type { Preparation } from './preparation.ts';
 import { prepareLayered } from './prepare-layered.ts';
@@ -43,9 +43,12 @@ export async function prepareTarget(
       const preparation: Preparation = {
         ...node,
         client,
-        namespace: context.settings.namespace,
         ports,
-        policeImages: (images) => policeImages(context, observation, images),
+        ...node,
+        admit: (image) =>
+          image === 'any'
+            ? policeImages(context, observation, [])
+            : requireSigned(context, observation, image),
         onProgress: progress.onProgress,
         held,
         signal,

@@ -9,7 +9,6 @@ import type { DriftWatch } from '../content/drift/drift-watch.ts';
 import type { CertificatePaths } from '../host/certificates/certificate-files.ts';
 import type { NodePorts } from '../host/host.ts';
 import type { HolderChannel } from '../host/while-free.ts';
-import type { ImagePolicyState } from '../os/image-policy/keep-image-policy.ts';
 import type { Journal } from '../records/journal.ts';
 import type { ActionLimits } from './act-on-services.ts';
 import type { HealthLimits } from './health.ts';
@@ -114,7 +113,7 @@ export interface Memory {
   /** The boot whose required health checks have all passed. */
   checkedBoot: string | undefined;
   /** What the host's own tools do with the pool's images; undefined until it was looked at. */
-  imagePolicy: ImagePolicyState | undefined;
+  imagePolicy: NodeReport['imagePolicy'];
   /** How the disk was last seen to differ from the config, as text. */
   drift: string | undefined;
   /** Requests that were reported as invalid, by their annotation. */

@@ -6,7 +6,6 @@ import { carriedBy, managedContent } from '../content/managed-content.ts';
 import { restoreLabels } from '../content/write/restore-content.ts';
 import { UndoError, writeContent } from '../content/write/write-content.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
-import { requireSignature } from '../os/require-signature.ts';
 import { asRebooted } from '../reboot/reboot-words.ts';
 import { advance, type JournalEntry, type JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
@@ -14,7 +13,7 @@ import { writeLeftOut } from '../records/left-out.ts';
 import { writeTarget } from './disk-work.ts';
 import { endChangedTarget, endUnhealthyTarget, finish } from './end-update.ts';
 import { type Checks, decideHealth, type KubeletBoot, lookAtKubelet, MOST_BOOTS } from './health.ts';
-import { policeImages } from './image-policy.ts';
+import { requireSigned } from './image-policy.ts';
 import { leftOutOf } from './left-out.ts';
 import { nodeDrift } from './node-drift.ts';
 import type { Phase } from './phase.ts';
@@ -114,17 +113,14 @@ export async function unverifiedBecause(
   context: StepContext,
   observation: Observation,
 ): Promise<string | undefined> {
-  const { client, ports, signal } = context;
-  const { namespace } = context.settings;
   const { spec, bootedImage } = observation;
   const target = targetOf(spec);
   if (target.mode !== 'Layered' || target.image !== bootedImage) return undefined;
-  const check = { client, namespace, signatures: ports.signatures, root: ports.host.root, spec, signal };
   try {
-    await policeImages(context, observation, await requireSignature(check, target.image));
+    await requireSigned(context, observation, target.image);
     return undefined;
   } catch (error) {
-    signal.throwIfAborted();
+    context.signal.throwIfAborted();
     return errorMessage(error);
   }
 }

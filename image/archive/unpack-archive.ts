@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { extract, type Header } from 'tar-stream';
 import { z } from 'zod';
 import type { Digest } from '../../api/references.ts';
@@ -72,7 +73,7 @@ export async function unpackImageArchive(
       } else if (type === 'file' && name.endsWith('.tar')) {
         layers.set(name, await keepLayer(entry, { file: path.join(dir, `${layers.size}.tar`), known }));
       } else if (type === 'file' && name.endsWith('.json') && count.mayRead(entry.header)) {
-        documents.set(name, await readWhole(entry));
+        documents.set(name, await buffer(entry));
       } else entry.resume();
     }
     await feeding;
@@ -148,10 +149,4 @@ async function keepLayer(
   if (!known.has(diffId)) return { diffId, file };
   await rm(file);
   return { diffId, file: undefined };
-}
-
-async function readWhole(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of bytes) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }

@@ -1,7 +1,6 @@
 import type { FileFacts } from '../contents/file-facts.ts';
 import { factsOf, type KnownFile, knownFiles } from '../contents/known-files.ts';
 import type { LayerItem } from '../layer/entry.ts';
-import { looksLikeAccounts, MAX_ACCOUNTS_BYTES } from './accounts.ts';
 import {
   type BaseDirectory,
   type BaseFile,
@@ -10,6 +9,8 @@ import {
   copyOfTree,
   impliedDirectory,
   type LayerMark,
+  looksLikeAccounts,
+  MAX_ACCOUNTS_BYTES,
   namesAccounts,
 } from './base-tree.ts';
 
@@ -78,7 +79,7 @@ export class LayerFold {
       if (item.type === 'directory') Object.assign(this.#root, this.#directory(item, this.#root));
       return;
     }
-    const parent = this.#directoryAt(parts, true);
+    const parent = this.#directoryAt(parts, (above, missing) => this.#made(above, missing));
     if (parent === undefined) return;
     switch (item.type) {
       case 'directory': {
@@ -139,14 +140,14 @@ export class LayerFold {
   #linked(target: string): BaseNode {
     const parts = target.split('/').filter((part) => part !== '' && part !== '.');
     const name = parts.pop() ?? '';
-    const node = this.#directoryAt(parts, false)?.children.get(name);
+    const node = this.#directoryAt(parts)?.children.get(name);
     return node === undefined || node.kind === 'directory' ? this.#file : { ...node, layer: this.#layer };
   }
 
   #takeAway(type: 'whiteout' | 'opaque', parts: readonly string[], name: string | undefined): void {
     // The mark of an opaque directory lies in it.
     const isMark = type === 'opaque' && name !== undefined;
-    const directory = this.#directoryAt(isMark ? [...parts, name] : parts, false);
+    const directory = this.#directoryAt(isMark ? [...parts, name] : parts);
     if (directory === undefined) return;
     if (type === 'opaque') this.#hideChildren(directory);
     else if (name !== undefined) this.#hide(directory, name);
@@ -171,9 +172,13 @@ export class LayerFold {
   /**
    * A parent without an entry may be a link below, which unpackers follow within the image.
    *
-   * @returns the directory; what is missing of it is made, or undefined where it is not to be.
+   * @param onMissing makes what is missing of it, if that is to be made.
+   * @returns the directory; undefined where it is missing.
    */
-  #directoryAt(way: readonly string[], make: boolean): BaseDirectory | undefined {
+  #directoryAt(
+    way: readonly string[],
+    onMissing: (parent: BaseDirectory, name: string) => BaseDirectory | undefined = () => undefined,
+  ): BaseDirectory | undefined {
     const pending = [...way];
     let trail: readonly BaseDirectory[] = [this.#root];
     let links = 0;
@@ -187,8 +192,8 @@ export class LayerFold {
         pending.unshift(...next.target.split('/').filter((part) => part !== '' && part !== '.'));
         continue;
       }
-      const directory = next?.kind === 'directory' ? next : make && this.#made(current, step);
-      if (directory === false) return undefined;
+      const directory = next?.kind === 'directory' ? next : onMissing(current, step);
+      if (directory === undefined) return undefined;
       trail = step === '..' ? trail.slice(0, Math.max(1, trail.length - 1)) : [...trail, directory];
     }
     return trail.at(-1);
@@ -202,7 +207,7 @@ export class LayerFold {
 
   /** No path of a node leads to an object but by its hard links, which are resolved. */
   #forget(way: readonly string[]): void {
-    this.#directoryAt(way, false)?.children.clear();
+    this.#directoryAt(way)?.children.clear();
   }
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { directory, type Entry, file, fold, hard, link } from '../../test/fixtures/folded-layers.ts';
 import { rpmDatabase } from '../../test/fixtures/rpm-database.ts';
 import { contentsOf } from '../contents/image-contents.ts';
-import { formatBaseFacts, withBaseFacts } from './base-facts.ts';
+import { formatBaseFacts, withBaseFacts } from './base-record.ts';
 import { type BaseTree, formatBaseTree, parseBaseTree } from './base-tree.ts';
 
 const STATUS = 'var/lib/dpkg/status';

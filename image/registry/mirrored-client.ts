@@ -35,9 +35,9 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
     insecure.set(registry, client);
     return client;
   };
-  const clientFor = (allowed: boolean, { registry }: Repository) =>
-    allowed ? insecureFor(registry) : secure;
-  const writer = (at: Repository) => clientFor(isInsecure(bare(at), conf), at);
+  const clientFor = (source: Pick<OpenSource, 'reference' | 'insecure'>) =>
+    source.insecure ? insecureFor(source.reference.registry) : secure;
+  const writer = (at: Repository) => clientFor({ reference: bare(at), insecure: isInsecure(bare(at), conf) });
   /** Where the last manifest of a repository was found: what it names is there, whatever mirror is for tags alone. */
   const lastSources = new Map<string, OpenSource>();
 
@@ -59,7 +59,7 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
   ): Promise<T> =>
     trySources(
       lastIfMisread(sourcesOf(reference), reference.digest),
-      (source) => ask(clientFor(source.insecure, source.reference), bare(source.reference), source),
+      (source) => ask(clientFor(source), bare(source.reference), source),
       signal,
     );
 

@@ -62,7 +62,10 @@ const OTHER_SUCCESSES = [200, 202];
 /** Of one list: a registry whose pages never end must not hold a build. */
 const MAX_PAGES = 100;
 
-/** A client of registries (distribution-spec). Everything it reads is checked against its digest and size. */
+/**
+ * A client of registries (distribution-spec). Everything it reads is checked against its digest and size. Its methods
+ * are its own properties, so that another client is this one, spread, with a method of its own.
+ */
 export interface RegistryClient {
   /** @throws RegistryError; ContentError when the bytes are not those that the digest names. */
   getManifest(reference: Reference, signal: AbortSignal): Promise<RawManifest>;
@@ -148,7 +151,7 @@ class HttpRegistryClient implements RegistryClient {
     this.#pause = access.pause ?? pauseByTimer;
   }
 
-  async getManifest(reference: Reference, signal: AbortSignal): Promise<RawManifest> {
+  readonly getManifest: RegistryClient['getManifest'] = async (reference, signal) => {
     const key = manifestKey(reference);
     const ask = () =>
       this.#send(reference, {
@@ -173,13 +176,9 @@ class HttpRegistryClient implements RegistryClient {
       bytes,
       mediaType: manifestType(response.headers['content-type'], bytes),
     };
-  }
+  };
 
-  async putManifest(
-    reference: Reference,
-    manifest: Pick<RawManifest, 'mediaType' | 'bytes'>,
-    signal: AbortSignal,
-  ): Promise<Digest> {
+  readonly putManifest: RegistryClient['putManifest'] = async (reference, manifest, signal) => {
     const digest = digestOf(manifest.bytes);
     const name = reference.tag ?? digest;
     try {
@@ -195,7 +194,7 @@ class HttpRegistryClient implements RegistryClient {
       if (there !== digest) throw tagTaken(name, there, error);
     }
     return digest;
-  }
+  };
 
   /** @returns what a tag or digest names; undefined for nothing. */
   async #digestAt(reference: Reference, signal: AbortSignal): Promise<Digest | undefined> {
@@ -207,21 +206,13 @@ class HttpRegistryClient implements RegistryClient {
     }
   }
 
-  async putReferrer(
-    at: Repository,
-    manifest: Pick<RawManifest, 'mediaType' | 'bytes'>,
-    signal: AbortSignal,
-  ): Promise<{ readonly digest: Digest; readonly listed: boolean }> {
+  readonly putReferrer: RegistryClient['putReferrer'] = async (at, manifest, signal) => {
     const digest = digestOf(manifest.bytes);
     const response = await this.#sendManifest(at, digest, manifest, signal);
     return { digest, listed: response.headers['oci-subject'] !== undefined };
-  }
+  };
 
-  async getReferrers(
-    at: Repository,
-    subject: Digest,
-    signal: AbortSignal,
-  ): Promise<Uint8Array[] | undefined> {
+  readonly getReferrers: RegistryClient['getReferrers'] = async (at, subject, signal) => {
     const pages: Uint8Array[] = [];
     let path: string | undefined = `referrers/${subject}`;
     while (path !== undefined) {
@@ -248,9 +239,9 @@ class HttpRegistryClient implements RegistryClient {
       path = nextPage(at, page, response.headers.link);
     }
     return pages;
-  }
+  };
 
-  async listTags(at: Repository, signal: AbortSignal): Promise<string[]> {
+  readonly listTags: RegistryClient['listTags'] = async (at, signal) => {
     const tags: string[] = [];
     let path: string | undefined = 'tags/list';
     for (let pages = 0; path !== undefined; pages += 1) {
@@ -266,9 +257,9 @@ class HttpRegistryClient implements RegistryClient {
       path = nextPage(at, page, response.headers.link);
     }
     return tags.toSorted();
-  }
+  };
 
-  async deleteManifest(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean> {
+  readonly deleteManifest: RegistryClient['deleteManifest'] = async (at, digest, signal) => {
     const response = await this.#send(at, {
       method: 'DELETE',
       path: `manifests/${digest}`,
@@ -278,13 +269,13 @@ class HttpRegistryClient implements RegistryClient {
     });
     response.resume();
     return response.statusCode !== 404;
-  }
+  };
 
-  hasBlob(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean> {
+  readonly hasBlob: RegistryClient['hasBlob'] = (at, digest, signal) => {
     return hasBlob(this.#send, at, digest, signal);
-  }
+  };
 
-  readBlob(at: Repository, blob: Descriptor, signal: AbortSignal): AsyncIterable<Uint8Array> {
+  readonly readBlob: RegistryClient['readBlob'] = (at, blob, signal) => {
     const open = (offset: number) =>
       this.#send(at, {
         method: 'GET',
@@ -295,13 +286,9 @@ class HttpRegistryClient implements RegistryClient {
         signal,
       });
     return readBlob({ open, blob, silenceMs: this.#silenceMs, pause: this.#pause, signal });
-  }
+  };
 
-  async putBlob(
-    at: Repository,
-    bytes: Uint8Array,
-    signal: AbortSignal,
-  ): Promise<{ readonly digest: Digest; readonly sent: boolean }> {
+  readonly putBlob: RegistryClient['putBlob'] = async (at, bytes, signal) => {
     const digest = digestOf(bytes);
     // A mount from the repository itself asks whether the blob is there and begins an upload where it is not, in one.
     const mount = { digest, from: at.repository };
@@ -312,19 +299,14 @@ class HttpRegistryClient implements RegistryClient {
     });
     if (upload !== undefined) await putWhole(this.#send, at, upload, { digest, body: bytes }, signal);
     return { digest, sent: upload !== undefined };
-  }
+  };
 
-  putBlobStream(
-    at: Repository,
-    { digest, size }: Pick<Descriptor, 'digest' | 'size'>,
-    bytes: AsyncIterable<Uint8Array>,
-    signal: AbortSignal,
-  ): Promise<void> {
+  readonly putBlobStream: RegistryClient['putBlobStream'] = (at, { digest, size }, bytes, signal) => {
     const to = { send: this.#send, at, pause: this.#pause };
     return pushStream(to, { digest, size, bytes }, signal);
-  }
+  };
 
-  async mountBlob(at: Repository, digest: Digest, from: string, signal: AbortSignal): Promise<boolean> {
+  readonly mountBlob: RegistryClient['mountBlob'] = async (at, digest, from, signal) => {
     try {
       const upload = await mountOrBegin(this.#send, at, { digest, from }, signal);
       // A registry that will not mount has started an upload, which nobody continues.
@@ -334,7 +316,7 @@ class HttpRegistryClient implements RegistryClient {
       if (hasStatus(error, NO_MOUNTS)) return false;
       throw error;
     }
-  }
+  };
 
   /** @param name tag or digest. */
   async #sendManifest(

@@ -7,7 +7,7 @@ import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from '../registry/registry-client.ts';
-import { pushAttached, readAttached, readContent } from './attached-layers.ts';
+import { pushAttached, readAttached, readContent } from '../attached-layers.ts';
 import { countSignatures, isImageSignedBy, signImage } from './sign-image.ts';
 
 const signal = deadline(60_000);

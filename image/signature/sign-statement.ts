@@ -9,7 +9,7 @@ import {
   readAttached,
   readContent,
   SIGNATURE_ANNOTATION,
-} from './attached-layers.ts';
+} from '../attached-layers.ts';
 import { isSignedBy, parsePublicKey, type SigningKey } from './signing-key.ts';
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;

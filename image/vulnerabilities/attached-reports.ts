@@ -8,7 +8,7 @@ import { formatReference, type Reference } from '../reference.ts';
 import { listReferrers } from '../referrers.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import { ContentError, RegistryError } from '../registry/registry-error.ts';
-import { readAttached } from '../signature/attached-layers.ts';
+import { readAttached } from '../attached-layers.ts';
 import { fitOf, type ImageReports, type ReportedImage } from './image-reports.ts';
 import { MAX_REPORT_BYTES, readReport } from './read-report.ts';
 import { ReportError, type VulnerabilityReport } from './report.ts';

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { signingKeyName } from '../../api/image-signing.ts';
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import type { PoolRevision } from '../../api/pool-revision.ts';
+import { Seal } from '../../builder/attest/seal-image.ts';
 import { buildForArchitectures, type PoolImageInput } from '../../builder/steps/build-image.ts';
 import {
   defaultPolicySettings,
@@ -43,7 +44,13 @@ async function setUp(spec: Partial<MachineOSConfigSpec> = {}) {
   const pushSpec = `${registry.host}/os/worker:x`;
   const input: PoolImageInput = {
     ...{ pool: 'worker', rendered, baseImage, pushSpec, ...inForce, froms: [], architectures: ['amd64'] },
-    ...{ version: '0', created: '1970-01-01T00:00:00Z', seal: { attest: false, key }, spec, rebuild: '' },
+    ...{
+      version: '0',
+      created: '1970-01-01T00:00:00Z',
+      seal: new Seal({ attest: false, key }),
+      spec,
+      rebuild: '',
+    },
     readSecrets: () => Promise.resolve([]),
   };
   const build = async (more: Partial<PoolImageInput> = {}) => {

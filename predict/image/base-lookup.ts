@@ -2,8 +2,7 @@ import { outcomeOf } from '../../api/build-outcome.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { type Digest, isByDigest, parseDigest } from '../../api/references.ts';
-import { byDigest } from '../../image/by-digest.ts';
-import { parseReference } from '../../image/reference.ts';
+import { byDigest, parseReference } from '../../image/reference.ts';
 import type { BaseContent } from '../../machineconfig/base-tree.ts';
 
 /** What the name of a base image, without a digest, stands for. */

@@ -22,10 +22,10 @@ const BUILDS = '/api/v1/namespaces/shale-builds';
 const settings = {
   engineImage: 'podman',
   shaleImage: 'shale',
-  diskLimit: '1Gi',
-  memoryRequest: '1Gi',
-  memoryLimit: '2Gi',
-  hostUsers: false,
+  engineDisk: '1Gi',
+  engineMemory: '1Gi',
+  engineMemoryLimit: '2Gi',
+  engineHostUsers: false,
 };
 const user = { build: { name: 'b', uid: 'u' }, pool: 'p', architecture: 'amd64' };
 const enginePodOf = (more: Partial<typeof settings> = {}) =>
@@ -94,7 +94,7 @@ test('the pod that the builder makes is one that it may make', async () => {
 });
 
 test.each<[string, NewObject<Pod>, RegExp]>([
-  ['without a user namespace of its own', enginePodOf({ hostUsers: true }), /host-users/],
+  ['without a user namespace of its own', enginePodOf({ engineHostUsers: true }), /host-users/],
   ['with the users of its node', spec({ hostUsers: true }), /host-users/],
   ['before all others', spec({ priorityClassName: 'system-node-critical' }), /priority class/],
   ['on a node of its choice', spec({ nodeName: 'control-plane-0' }), /scheduler/],
@@ -157,7 +157,7 @@ test.each([
 describe('what an admin permits by a label of the namespace', () => {
   test('is a pod without a user namespace, on a cluster that has none', async () => {
     expect((await label({ 'shale.dev/host-users': 'allowed' })).status).toBe(200);
-    const pod = enginePodOf({ hostUsers: true });
+    const pod = enginePodOf({ engineHostUsers: true });
     const answer = await eventually(
       () => judge(pod),
       ({ status }) => status === 201,

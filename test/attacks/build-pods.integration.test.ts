@@ -33,10 +33,10 @@ const OTHERS = 'canary-of-another-build-3d1f';
 const settings = {
   engineImage: 'podman',
   shaleImage: 'shale',
-  diskLimit: '1Gi',
-  memoryRequest: '1Gi',
-  memoryLimit: '8Gi',
-  hostUsers: false,
+  engineDisk: '1Gi',
+  engineMemory: '1Gi',
+  engineMemoryLimit: '8Gi',
+  engineHostUsers: false,
 };
 
 /** Its commands see the processes of its engine: what these have in their root and their environment, they may read. */

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { MachineOSBuildStatus } from '../../api/machine-os-build.ts';
 import { imageLabels } from '../../api/names.ts';
 import { type Digest, type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import { Seal } from '../../builder/attest/seal-image.ts';
 import {
   type EngineImageLookup,
   engineImageTarget,
@@ -123,7 +124,7 @@ class Repository {
       recorded,
       onLine: () => undefined,
     };
-    const seal = { attest: false, ...(key === 'none' ? {} : { key }) };
+    const seal = new Seal({ attest: false, ...(key === 'none' ? {} : { key }) });
     const result = await buildImage(this.client, { ...this.input, ...input, seal }, engine, signal).then(
       (built) => built,
       () => undefined,

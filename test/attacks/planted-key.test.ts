@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { signingKeyName } from '../../api/image-signing.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
-import { decideSigningKeys } from '../../opt-in/signing/signing-keys.ts';
+import { decideSigningKeys } from '../../opt-in/signing-keys.ts';
 
 const [current, earlier, planted] = ['A', 'B', 'C'].map(
   (text) => `-----BEGIN PUBLIC KEY-----\n${text}\n-----END PUBLIC KEY-----\n`,

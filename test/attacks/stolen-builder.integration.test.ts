@@ -12,6 +12,7 @@ import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
+import { Seal } from '../../builder/attest/seal-image.ts';
 import { buildStatus } from '../../builder/status.ts';
 import { type AppendInput, appendBuild } from '../../builder/steps/append-build.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
@@ -90,7 +91,7 @@ async function victim(): Promise<Victim> {
     architecture: 'amd64',
     version: '0',
     created: '1970-01-01T00:00:00Z',
-    seal: { attest: false, key },
+    seal: new Seal({ attest: false, key }),
   };
   return { pool, build, input };
 }

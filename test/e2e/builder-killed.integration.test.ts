@@ -11,11 +11,11 @@ import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { SIGNING_KEY_SECRET } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
+import { SigningKeySecret } from '../../builder/attest/signing-key-secret.ts';
 import { describeImage } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
 import { manifestAt } from '../../image/referrers.ts';
 import { registryPruner } from '../../operator/registry.ts';
-import { signingKeyStore } from '../../operator/signing-key-secret.ts';
 import { LayeringActor } from '../../opt-in/act-on-layering.ts';
 import { decidePrune, type PruneObservation } from '../../opt-in/decide-prune.ts';
 import { SeenBuilds } from '../../opt-in/pushed-images/seen-builds.ts';
@@ -113,7 +113,7 @@ test(
 describe('what a build pushed that did not succeed', () => {
   const SIGNED = ['--signing-key-secret', SIGNING_KEY_SECRET];
   const signingKey = () =>
-    signingKeyStore(under.cluster.client, { namespace: NAMESPACE, name: SIGNING_KEY_SECRET });
+    new SigningKeySecret(under.cluster.client, { namespace: NAMESPACE, name: SIGNING_KEY_SECRET });
   const isSignature = (line: string) => /^PUT .*\/manifests\/sha256-[0-9a-f]{64}\.sig$/.test(line);
 
   beforeAll(async () => {
@@ -171,7 +171,7 @@ describe('what a build pushed that did not succeed', () => {
       log,
       pruner: registryPruner({ client, namespace: NAMESPACE, plainHttp: hosts }),
       seen: new SeenBuilds(),
-      signingKey: signingKey(),
+      signing: { take: async () => expect.fail('no step of signing') },
       namespace: NAMESPACE,
     });
     if (pruning.builds.length > 0) await actor.take({ kind: 'prune', ...pruning }, signal);

@@ -9,6 +9,7 @@ import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-con
 import { SHALE_VERSION } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
+import { SigningKeySecret } from '../../builder/attest/signing-key-secret.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
 import { noEngine } from '../../builder/engine/engines.ts';
 import { runBuilder } from '../../builder/loop.ts';
@@ -21,10 +22,9 @@ import { leftImagePruner } from '../../operator/left-images.ts';
 import { type RolloutParts, startLayeringController, startRolloutControllers } from '../../operator/loop.ts';
 import { imageProver } from '../../operator/proof/prove-image.ts';
 import { registryPruner } from '../../operator/registry.ts';
-import { signingKeyStore } from '../../operator/signing-key-secret.ts';
 import { builderDeployment } from '../../opt-in/builder-deployment.ts';
 import { builderRights } from '../../opt-in/builder-rights.ts';
-import { decideSigningKeys } from '../../opt-in/signing/signing-keys.ts';
+import { decideSigningKeys, SigningKeys } from '../../opt-in/signing-keys.ts';
 import { allCaches, createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
@@ -234,7 +234,10 @@ export async function runLayering(
     namespace: NAMESPACE,
     pruner: registryPruner(registry),
     leftImages: leftImagePruner(registry),
-    signingKey: signingKeyStore(client, { namespace: NAMESPACE, name: secret }),
+    signing: new SigningKeys({
+      ...{ client, log, namespace: NAMESPACE, now: Date.now },
+      secret: new SigningKeySecret(client, { namespace: NAMESPACE, name: secret }),
+    }),
     desiredBuilder: { required: builder, disabled: builder },
     keepImages: 10,
   };

@@ -117,17 +117,15 @@ export class PaperNode {
     });
     return {
       client,
-      namespace: 'shale-system',
       ports: {
         host: { root: this.#root },
         backend: backend as OsBackend,
-        signatures: {},
         wrongLabels: noWrongLabels,
       },
       spec: this.#spec,
       current: this.#current,
       stuck: undefined,
-      policeImages: async () => undefined,
+      admit: async () => undefined,
       runningArguments: undefined,
       onProgress: () => undefined,
       held: neverHeld,

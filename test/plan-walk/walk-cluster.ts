@@ -22,9 +22,8 @@ import {
 } from '../../disruption/effective-policies.ts';
 import { unlistedConfigs } from '../../disruption/label-coverage.ts';
 import { formatNodeState } from '../../disruption/transitions.ts';
-import { byDigest } from '../../image/by-digest.ts';
 import { goArchitecture } from '../../image/manifest.ts';
-import { parseReference } from '../../image/reference.ts';
+import { byDigest, parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
 import { requestedBase } from '../../predict/image/image-inputs.ts';

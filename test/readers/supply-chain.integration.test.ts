@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
+import { Seal } from '../../builder/attest/seal-image.ts';
 import { appendBuild } from '../../builder/steps/append-build.ts';
 import {
   defaultPolicySettings,
@@ -50,7 +51,7 @@ async function sealedImage() {
       version: '0.1.0',
       created: '1970-01-01T00:00:00Z',
       source: { url: 'https://git.example.com/nodes', revision: 'a'.repeat(40) },
-      seal: { attest: true, key },
+      seal: new Seal({ attest: true, key }),
     },
     signal,
   );

@@ -5,10 +5,10 @@ import { type EnginePodSettings, enginePod, engineSecret } from './engine-pod.ts
 const settings: EnginePodSettings = {
   engineImage: 'podman:5',
   shaleImage: 'shale:1',
-  diskLimit: '10Gi',
-  memoryRequest: '1Gi',
-  memoryLimit: '8Gi',
-  hostUsers: false,
+  engineDisk: '10Gi',
+  engineMemory: '1Gi',
+  engineMemoryLimit: '8Gi',
+  engineHostUsers: false,
 };
 const request = {
   name: 'engine-1',
@@ -107,7 +107,7 @@ test('the pod belongs to its build, and the Secret to the pod', () => {
 
 test('the pod has a user namespace of its own, except where the flag says that the cluster has none', () => {
   expect(pod.spec.hostUsers).toBe(false);
-  expect(enginePod(request, { ...settings, hostUsers: true }).spec).not.toHaveProperty('hostUsers');
+  expect(enginePod(request, { ...settings, engineHostUsers: true }).spec).not.toHaveProperty('hostUsers');
 });
 
 test('nodes of the architecture are preferred, then control-plane nodes; none is required', () => {

@@ -6,22 +6,13 @@ import { startupTolerations } from '../../../api/startup-taint.ts';
 import { parseQuantity } from '../../../machineconfig/services/quantities.ts';
 import type { Identity } from '../../../x509/certificate.ts';
 import { ENGINE_PORT } from '../engine-access.ts';
+import type { EnginePodFlags } from '../engine-flags.ts';
 import type { EngineUser } from '../engines.ts';
 
-/** What engine pods are made of; the builder's flags. */
-export interface EnginePodSettings {
-  /** Image with Podman, for a user 1000 with subordinate IDs. */
-  readonly engineImage: string;
+/** What engine pods are made of. */
+export interface EnginePodSettings extends EnginePodFlags {
   /** Shale's own image: it terminates TLS. */
   readonly shaleImage: string;
-  /** Limit of the volume with images and layers; a quantity. */
-  readonly diskLimit: string;
-  /** What the scheduler keeps free for Podman, as a Kubernetes quantity. */
-  readonly memoryRequest: string;
-  /** What Podman and its commands may have at most, as a quantity. */
-  readonly memoryLimit: string;
-  /** True for clusters without user namespaces for pods. */
-  readonly hostUsers: boolean;
 }
 
 /** One engine: for one image of one build. */
@@ -77,7 +68,7 @@ export function enginePod(request: EngineRequest, settings: EnginePodSettings): 
       automountServiceAccountToken: false,
       // The addresses of services are nothing that commands need.
       enableServiceLinks: false,
-      ...(settings.hostUsers ? {} : { hostUsers: false }),
+      ...(settings.engineHostUsers ? {} : { hostUsers: false }),
       nodeSelector: { 'kubernetes.io/os': 'linux' },
       tolerations: [
         { key: 'node-role.kubernetes.io/control-plane', operator: 'Exists', effect: 'NoSchedule' },
@@ -88,8 +79,8 @@ export function enginePod(request: EngineRequest, settings: EnginePodSettings): 
       containers: [engineContainer(settings), frontContainer(settings)],
       volumes: [
         { name: SOCKET.name, emptyDir: { sizeLimit: '1Mi' } },
-        { name: STORAGE.name, emptyDir: { sizeLimit: settings.diskLimit } },
-        { name: SCRATCH.name, emptyDir: { sizeLimit: settings.diskLimit } },
+        { name: STORAGE.name, emptyDir: { sizeLimit: settings.engineDisk } },
+        { name: SCRATCH.name, emptyDir: { sizeLimit: settings.engineDisk } },
         { name: TLS.name, secret: { secretName: name, defaultMode: 0o440 } },
       ],
     },
@@ -128,15 +119,15 @@ export function engineSecret(pod: Pod, server: Identity, caPem: string): NewObje
  * default seccomp and AppArmor profiles refuse unshare(2) and mount(2) even inside of that namespace, and SELinux'
  * container_t does; what the commands may do to the node is limited by the user namespace of the pod instead.
  */
-function engineContainer({ engineImage, memoryRequest, memoryLimit, diskLimit }: EnginePodSettings) {
+function engineContainer({ engineImage, engineMemory, engineMemoryLimit, engineDisk }: EnginePodSettings) {
   const socket = `unix://${SOCKET.mountPath}/engine.sock`;
   return {
     name: 'engine',
     image: engineImage,
     command: ['podman', '--storage-driver', 'vfs', 'system', 'service', '--time', '0', socket],
     resources: {
-      requests: { cpu: '50m', memory: memoryRequest, 'ephemeral-storage': '1Gi' },
-      limits: { memory: memoryLimit, 'ephemeral-storage': bothVolumes(diskLimit) },
+      requests: { cpu: '50m', memory: engineMemory, 'ephemeral-storage': '1Gi' },
+      limits: { memory: engineMemoryLimit, 'ephemeral-storage': bothVolumes(engineDisk) },
     },
     securityContext: {
       capabilities: { drop: ['ALL'], add: ['SETUID', 'SETGID'] },
@@ -149,8 +140,8 @@ function engineContainer({ engineImage, memoryRequest, memoryLimit, diskLimit }:
 }
 
 /** The kubelet adds a pod's volumes up, with its logs, against the sum of its containers' limits. */
-function bothVolumes(diskLimit: string): string {
-  return String(Math.ceil(2 * (parseQuantity(diskLimit) ?? 0)) + LOGS_BYTES);
+function bothVolumes(limit: string): string {
+  return String(Math.ceil(2 * (parseQuantity(limit) ?? 0)) + LOGS_BYTES);
 }
 
 const LOGS_BYTES = 1024 ** 3;

@@ -13,10 +13,10 @@ const user = { build: { name: 'worker-abc', uid: 'uid-1' }, pool: 'worker', arch
 const settings = {
   engineImage: 'podman:5',
   shaleImage: 'shale:1',
-  diskLimit: '1Gi',
-  memoryRequest: '1Gi',
-  memoryLimit: '8Gi',
-  hostUsers: false,
+  engineDisk: '1Gi',
+  engineMemory: '1Gi',
+  engineMemoryLimit: '8Gi',
+  engineHostUsers: false,
 };
 const signal = AbortSignal.timeout(60_000);
 

@@ -5,8 +5,8 @@ import { parseReference } from '../../../image/reference.ts';
 import { resolveInRoot } from '../../files/resolve-in-root.ts';
 import { ignoreMissing } from '../../files/tree-entry.ts';
 import { PrepareRefused } from '../../records/current.ts';
-import { findSigner } from '../ostree/find-signer.ts';
 import type { ImageSource } from '../ostree/image-source.ts';
+import { findSigner } from '../require-signature.ts';
 import { evaluatePolicy, POLICY_FILE, type PolicyKey } from './signature-policy.ts';
 
 /**

@@ -3,8 +3,7 @@ import { parseDigestedPullspec } from '../api/references.ts';
 import { setReadiness } from '../cluster/readiness.ts';
 import { kstatus } from '../test/fixtures/kstatus.ts';
 import { image } from '../test/fixtures/objects.ts';
-import { waitingReadiness } from './readiness.ts';
-import { type BuildPhase, buildStatus } from './status.ts';
+import { type BuildPhase, buildStatus, waitingReadiness } from './status.ts';
 
 const NOW = '2026-06-01T00:00:00Z';
 const built = parseDigestedPullspec(image('1'));

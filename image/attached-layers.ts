@@ -1,12 +1,13 @@
-import type { Digest } from '../../api/references.ts';
-import { digestTag } from '../artifact.ts';
-import { digestOf } from '../digest.ts';
-import { type Manifest, parseManifest } from '../manifest.ts';
-import { formatReference, type Reference } from '../reference.ts';
-import { manifestAt } from '../referrers.ts';
-import { OCI_MANIFEST } from '../registry/manifest-type.ts';
-import type { RegistryClient } from '../registry/registry-client.ts';
-import { ContentError } from '../registry/registry-error.ts';
+import { buffer } from 'node:stream/consumers';
+import type { Digest } from '../api/references.ts';
+import { digestTag } from './artifact.ts';
+import { digestOf } from './digest.ts';
+import { type Manifest, parseManifest } from './manifest.ts';
+import { formatReference, type Reference } from './reference.ts';
+import { manifestAt } from './referrers.ts';
+import { OCI_MANIFEST } from './registry/manifest-type.ts';
+import type { RegistryClient } from './registry/registry-client.ts';
+import { ContentError } from './registry/registry-error.ts';
 
 /** On a signature's layer: the signature of the payload, in base64 (cosign, SIGNATURE_SPEC.md "Storage"). */
 export const SIGNATURE_ANNOTATION = 'dev.cosignproject.cosign/signature';
@@ -86,9 +87,7 @@ export async function readContent(
 ): Promise<Uint8Array | undefined> {
   const { layer, mediaType, maxBytes } = given;
   if (layer.mediaType !== mediaType || layer.size > maxBytes) return undefined;
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of client.readBlob(place.at, layer, signal)) chunks.push(chunk);
-  return Buffer.concat(chunks);
+  return await buffer(client.readBlob(place.at, layer, signal));
 }
 
 /** @returns the value of a layer's annotation. */

@@ -4,10 +4,10 @@ import {
   SIGNING_DISABLED,
   signingKeyName,
   signingKeysVersion,
-} from '../../api/image-signing.ts';
-import type { ConfigMap } from '../../api/kubernetes.ts';
-import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { decideSigningKeys, readSigning } from './signing-keys.ts';
+} from '../api/image-signing.ts';
+import type { ConfigMap } from '../api/kubernetes.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { decideSigningKeys } from './signing-keys.ts';
 
 const [first, second, third] = ['A', 'B', 'C'].map(
   (text) => `-----BEGIN PUBLIC KEY-----\n${text}\n-----END PUBLIC KEY-----\n`,
@@ -25,19 +25,6 @@ const publish = (
     | ConfigMap
     | undefined;
 const names = (configMap: ConfigMap | undefined) => Object.values(configMap?.data ?? {});
-
-test.each([
-  [undefined, 'required'],
-  [{}, 'required'],
-  [{ signing: '' }, 'required'],
-  [{ signing: 'Disabled' }, 'required'],
-  [{ signing: 'off' }, 'required'],
-  [{ signing: 'required' }, 'required'],
-  [{ signing: ' disabled ' }, 'disabled'],
-])('the switch %j means that signing is %s: only the word disables it', (data, expected) => {
-  const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 's' } };
-  expect(readSigning(data === undefined ? undefined : { ...object, data })).toBe(expected);
-});
 
 describe('a rotation', () => {
   const before = publish({ current: first });
