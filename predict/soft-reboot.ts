@@ -21,10 +21,3 @@ export function softRebootPart(
   const reboots = actions.some(({ type }) => type === 'Reboot');
   return { softReboot: (isAllowed && reboots && !causes.some(needsKernelStart)) || undefined };
 }
-
-/** @returns what a plan says of them. */
-export function softRebootLines({ softReboot }: SoftRebootPart): string[] {
-  return softReboot === undefined
-    ? []
-    : ['reboot: a soft reboot (userspace only) on nodes where bootc or ostree can keep the kernel running'];
-}

@@ -52,7 +52,11 @@ export async function waitForArrival(wait: ArrivalWait): Promise<void> {
   }
 }
 
-/** Ends a command that has asked the cluster for something: with `--wait`, once that is reached. @throws {CommandError} */
+/**
+ * Ends a command that has asked the cluster for something: with `--wait`, once that is reached.
+ *
+ * @throws {CommandError} see waitForArrival.
+ */
 export async function waitIfAsked(
   flags: WaitFlags & Places & { readonly dryRun?: boolean },
   wait: Omit<ArrivalWait, 'places' | 'timeout'>,

@@ -8,7 +8,6 @@ import { formatIrreconcilable } from '../../predict/node/irreconcilable-nodes.ts
 import { formatRefusal } from '../../predict/node/refusing-nodes.ts';
 import { pinningLines } from '../../predict/objects/pinned-images.ts';
 import type { PoolAsk, PoolPlan } from '../../predict/plan.ts';
-import { softRebootLines } from '../../predict/soft-reboot.ts';
 import { markdownItem, markdownRow } from '../command-line/markdown.ts';
 import { packageRows } from '../command-line/package-rows.ts';
 import {
@@ -91,6 +90,12 @@ const ABOUT: readonly ((plan: PoolAsk) => readonly string[])[] = [
 
 function aboutOf(plan: PoolAsk): string[] {
   return ABOUT.flatMap((lines) => lines(plan));
+}
+
+function softRebootLines({ softReboot }: PoolAsk): string[] {
+  return softReboot === undefined
+    ? []
+    : ['reboot: a soft reboot (userspace only) on nodes where bootc or ostree can keep the kernel running'];
 }
 
 function imageLines({ image }: PoolAsk): string[] {
