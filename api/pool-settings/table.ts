@@ -9,7 +9,6 @@ import {
   FailureDomainLimits,
   FleetLockField,
   type FleetLockSetting,
-  Holds,
   HookNames,
   HostPath,
   type MaintenanceWindow,
@@ -27,6 +26,7 @@ import {
   readQuorumPods,
   readWaves,
   readWindows,
+  UpdateHolds,
   type Wave,
   Waves,
 } from './values.ts';
@@ -159,8 +159,8 @@ export const poolSettingsTable = {
     unreadable: { value: { kind: 'unreadable' }, so: 'updates wait as if a query had a result' },
     former: { annotation: 'shale.dev/hold-on-queries', as: asLines },
   }),
-  holds: setting<typeof Holds, z.infer<typeof Holds>>({
-    schema: Holds,
+  holds: setting<typeof UpdateHolds, z.infer<typeof UpdateHolds>>({
+    schema: UpdateHolds,
     meaning: "What an update must not bring: nodes whose update brings it wait. Rollbacks don't wait.",
     absent: 'nothing that an update brings holds it',
     unset: {},

@@ -224,7 +224,7 @@ export function readQueries(queries: readonly string[]): QueryHold {
 }
 
 /** What an update must not bring. */
-export const Holds = z.object({
+export const UpdateHolds = z.object({
   vulnerabilities: z
     .enum(LEAST_SEVERITIES, { error: `one of ${LEAST_SEVERITIES.join(', ')}` })
     .exactOptional()

@@ -22,7 +22,7 @@ import { parseReference } from '../../image/reference.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { compareImages } from '../../image/vulnerabilities/compare-images.ts';
-import { countsOf, type VulnerabilityDiff } from '../../image/vulnerabilities/compare-reports.ts';
+import { severityCounts, type VulnerabilityDiff } from '../../image/vulnerabilities/compare-reports.ts';
 import { noRegistries } from '../../oci/registries-conf.ts';
 import { type BuildCaches, renderedConfigOf } from '../observe.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../secrets.ts';
@@ -131,8 +131,8 @@ export function recordedVulnerabilities(
     ...about,
     result: 'Compared',
     message: shortened([`reports of ${used.join(' and ')}, not verified`, ...remarks].join('; '), LONGEST),
-    brought: countsOf(brought),
-    fixed: countsOf(fixed),
+    brought: severityCounts(brought),
+    fixed: severityCounts(fixed),
     ...(worst.length === 0 ? {} : { worst }),
   };
 }

@@ -5,7 +5,7 @@ import {
   type LeastSeverity,
   reachesSeverity,
 } from '../../api/vulnerabilities.ts';
-import { countsOf } from '../../image/vulnerabilities/compare-reports.ts';
+import { severityCounts } from '../../image/vulnerabilities/compare-reports.ts';
 import { COSTS, type Cost, isAtLeast } from '../../predict/cost.ts';
 import { costOfPlan, type PoolAsk, type PoolPlan } from '../../predict/plan.ts';
 
@@ -27,7 +27,10 @@ export const FAIL_ON = [
   ...LEAST_SEVERITIES.map((severity) => `severity=${severity}`),
 ];
 
-/** @param earlier what the flag had before. @throws InvalidArgumentError, which commander prints with the flag's name. */
+/**
+ * @param earlier what the flag had before.
+ * @throws InvalidArgumentError, which commander prints with the flag's name.
+ */
 export function parseFailOn(text: string, earlier: readonly FailOn[] = []): readonly FailOn[] {
   const [key = '', value = ''] = text.split(/=(.*)/s);
   const least = LEAST_SEVERITIES.find((severity) => severity === value);
@@ -102,7 +105,7 @@ function broughtSeverity({ baseChange }: PoolAsk, least: LeastSeverity): string 
   const brought = vulnerabilities.brought.filter(({ severity }) => reachesSeverity(severity, least));
   if (brought.length === 0) return undefined;
   const named = brought.slice(0, NAMED).map(({ id }) => id);
-  return `${formatCounts(countsOf(brought))}: ${[...named, ...(brought.length > NAMED ? ['…'] : [])].join(', ')}`;
+  return `${formatCounts(severityCounts(brought))}: ${[...named, ...(brought.length > NAMED ? ['…'] : [])].join(', ')}`;
 }
 
 function notKnown(what: string, why: string | undefined): string {

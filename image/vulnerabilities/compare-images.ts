@@ -44,7 +44,7 @@ export async function compareImages(
   return { diff: compareReports(before, after), images: [before.image, after.image] };
 }
 
-/** A report may name the image of one architecture, its index, or, as of an image without a registry, its configuration. */
+/** A report may name the image of one architecture, its index or, of an image in no registry, its configuration. */
 async function reportedImage(
   client: RegistryClient,
   { name, reference, description }: LookedAtImage,

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { SEVERITIES } from '../../api/vulnerabilities.ts';
 import { digestOf } from '../digest.ts';
-import { compareReports, countsOf, vulnerabilitiesOf } from './compare-reports.ts';
+import { compareReports, severityCounts, vulnerabilitiesOf } from './compare-reports.ts';
 import { type GivenReport, unusedReports, withGiven } from './given-reports.ts';
 import type { ImageReports, ReportedImage } from './image-reports.ts';
-import type { Finding, VexStatement, VulnerabilityReport } from './report.ts';
+import type { ScanFinding, VexStatement, VulnerabilityReport } from './report.ts';
 
 const imageOf = (name: string): ReportedImage => ({
   name: `registry.example.com/os/${name}`,
@@ -14,11 +14,11 @@ const imageOf = (name: string): ReportedImage => ({
 });
 const [OLD, NEW] = [imageOf('old'), imageOf('new')];
 
-const finding = (id: string, given: Partial<Finding> = {}): Finding => ({
+const finding = (id: string, given: Partial<ScanFinding> = {}): ScanFinding => ({
   ...{ id, aliases: [], package: 'libssl3', version: '1', severity: 'high', ...given },
 });
 const scan = (
-  findings: readonly Finding[],
+  findings: readonly ScanFinding[],
   given: Partial<VulnerabilityReport> = {},
 ): VulnerabilityReport => ({
   ...{
@@ -35,13 +35,13 @@ const reports = (image: ReportedImage, ...all: readonly VulnerabilityReport[]): 
   ...{ image, reports: all, remarks: [] },
 });
 const ids = (all: readonly { readonly id: string }[] | undefined) => all?.map(({ id }) => id);
-const compared = (before: readonly Finding[], after: readonly Finding[]) => {
+const compared = (before: readonly ScanFinding[], after: readonly ScanFinding[]) => {
   const { brought, fixed } = compareReports(reports(OLD, scan(before)), reports(NEW, scan(after)));
   return { brought: ids(brought), fixed: ids(fixed) };
 };
 
 describe('of two images', () => {
-  test.each<[string, readonly Finding[], readonly Finding[], readonly string[], readonly string[]]>([
+  test.each<[string, readonly ScanFinding[], readonly ScanFinding[], readonly string[], readonly string[]]>([
     ['nothing', [finding('CVE-1')], [finding('CVE-1')], [], []],
     ['one for another', [finding('CVE-1')], [finding('CVE-2')], ['CVE-2'], ['CVE-1']],
     ['a version that changes nothing', [finding('CVE-1')], [finding('CVE-1', { version: '2' })], [], []],
@@ -140,7 +140,7 @@ test('a vulnerability is shown once, by its CVE, with its worst rating and all p
     },
     { id: 'CVE-2', aliases: [], severity: 'low', packages: [{ name: 'libssl3', version: '1' }] },
   ]);
-  expect(countsOf(all)).toEqual({ medium: 1, low: 1 });
+  expect(severityCounts(all)).toEqual({ medium: 1, low: 1 });
 });
 
 describe('which reports are compared', () => {

@@ -2,7 +2,7 @@ import { by } from '../../api/order.ts';
 import { SEVERITIES, type Severity, type SeverityCounts } from '../../api/vulnerabilities.ts';
 import { worstSeverity } from './fields.ts';
 import { applyVex, choosePair, type ImageReports, toolName } from './image-reports.ts';
-import type { Finding, VulnerabilityReport } from './report.ts';
+import type { ScanFinding, VulnerabilityReport } from './report.ts';
 
 /** A vulnerability that one of two images has. */
 export interface Vulnerability {
@@ -93,7 +93,7 @@ function differences(from: VulnerabilityReport, to: VulnerabilityReport): readon
   ];
 }
 
-function without(findings: readonly Finding[], others: readonly Finding[]): readonly Vulnerability[] {
+function without(findings: readonly ScanFinding[], others: readonly ScanFinding[]): readonly Vulnerability[] {
   const known = new Set(others.flatMap(({ id, aliases }) => [id, ...aliases]));
   return vulnerabilitiesOf(findings).filter(
     ({ id, aliases }) => ![id, ...aliases].some((name) => known.has(name)),
@@ -101,18 +101,18 @@ function without(findings: readonly Finding[], others: readonly Finding[]): read
 }
 
 /** @returns the vulnerabilities of an image, each once, the worst first. */
-export function vulnerabilitiesOf(findings: readonly Finding[]): readonly Vulnerability[] {
+export function vulnerabilitiesOf(findings: readonly ScanFinding[]): readonly Vulnerability[] {
   return [...Map.groupBy(findings, nameOf)].map(([id, all]) => merged(id, all)).toSorted(worstFirst);
 }
 
 /** An advisory that is about several CVEs keeps its own name. */
-function nameOf({ id, aliases }: Finding): string {
+function nameOf({ id, aliases }: ScanFinding): string {
   const isCve = (name: string) => name.startsWith('CVE-');
   const cves = aliases.filter(isCve);
   return !isCve(id) && cves.length === 1 && cves[0] !== undefined ? cves[0] : id;
 }
 
-function merged(id: string, findings: readonly Finding[]): Vulnerability {
+function merged(id: string, findings: readonly ScanFinding[]): Vulnerability {
   const packages = new Map(
     findings.map(({ package: name, version, fixedVersion }) => [
       JSON.stringify([name, version]),
@@ -140,7 +140,7 @@ const worstFirst = by<Vulnerability>(
 );
 
 /** @returns the number of vulnerabilities by severity. */
-export function countsOf(vulnerabilities: readonly Vulnerability[]): SeverityCounts {
+export function severityCounts(vulnerabilities: readonly Vulnerability[]): SeverityCounts {
   return Object.fromEntries(
     [...Map.groupBy(vulnerabilities, ({ severity }) => severity)].map(([severity, all]) => [
       severity,

@@ -1,8 +1,16 @@
 import { z } from 'zod';
 import type { Severity } from '../../api/vulnerabilities.ts';
-import { digestsIn, list, optionalText, severityFrom, severityWord, text, worstSeverity } from './fields.ts';
+import {
+  digestsIn,
+  list,
+  optionalText,
+  severityFrom,
+  severityWord,
+  shortText,
+  worstSeverity,
+} from './fields.ts';
 import { parsePackageUrl } from './package-url.ts';
-import type { Finding, NamedPackage, ReadReport, VexStatement } from './report.ts';
+import type { NamedPackage, ReadReport, ScanFinding, VexStatement } from './report.ts';
 
 const NestedComponent = z.object({
   'bom-ref': optionalText,
@@ -21,14 +29,14 @@ const Rating = z.object({
 });
 
 const Vulnerability = z.object({
-  id: text.min(1),
+  id: shortText.min(1),
   source: z.object({ name: optionalText }).nullish(),
   references: list(z.object({ id: optionalText }), 1000),
   ratings: list(Rating, 1000),
   recommendation: z.string().nullish(),
   rejected: optionalText,
   analysis: z.object({ state: optionalText }).nullish(),
-  affects: list(z.object({ ref: text, versions: list(z.object({ status: optionalText }), 1000) })),
+  affects: list(z.object({ ref: shortText, versions: list(z.object({ status: optionalText }), 1000) })),
 });
 type Vulnerability = z.infer<typeof Vulnerability>;
 
@@ -198,7 +206,11 @@ function isUnaffected({ versions }: Vulnerability['affects'][number]): boolean {
   return versions.length > 0 && versions.every(({ status }) => status === 'unaffected');
 }
 
-function findingsOf(found: Vulnerability, refs: Refs, subject: Component | undefined): readonly Finding[] {
+function findingsOf(
+  found: Vulnerability,
+  refs: Refs,
+  subject: Component | undefined,
+): readonly ScanFinding[] {
   if (ABSENT.has(found.analysis?.state)) return [];
   const about = {
     id: found.id,

@@ -5,12 +5,12 @@ import { SEVERITIES, type Severity } from '../../api/vulnerabilities.ts';
 /** Fields of reports. Programs in Go write null for a list without items, and '' for what is not known. */
 
 /** Findings of one report; that of an image with everything in it has some ten thousand. */
-export const MOST_FINDINGS = 100_000;
+const MOST_FINDINGS = 100_000;
 /** Characters of an id, a version or a package's name. */
 const LONGEST = 1024;
 
-export const text = z.string().max(LONGEST);
-export const optionalText = text.nullish().transform((value) => value || undefined);
+export const shortText = z.string().max(LONGEST);
+export const optionalText = shortText.nullish().transform((value) => value || undefined);
 
 /** @returns the schema of a list that may be absent. */
 export function list<Item extends z.ZodType>(item: Item, most = MOST_FINDINGS) {

@@ -1,24 +1,24 @@
 import { z } from 'zod';
-import { digestsIn, list, optionalText, severityFrom, severityWord, text } from './fields.ts';
-import type { Finding, ReadReport } from './report.ts';
+import { digestsIn, list, optionalText, severityFrom, severityWord, shortText } from './fields.ts';
+import type { ReadReport, ScanFinding } from './report.ts';
 
 const Match = z.object({
   vulnerability: z.object({
-    id: text.min(1),
+    id: shortText.min(1),
     severity: severityWord,
     cvss: list(
       z.object({ metrics: z.object({ baseScore: z.number().min(0).max(10).nullish() }).nullish() }),
       1000,
     ),
-    fix: z.object({ versions: list(text, 1000) }).nullish(),
+    fix: z.object({ versions: list(shortText, 1000) }).nullish(),
   }),
-  relatedVulnerabilities: list(z.object({ id: text }), 1000),
-  artifact: z.object({ name: text, version: optionalText }),
+  relatedVulnerabilities: list(z.object({ id: shortText }), 1000),
+  artifact: z.object({ name: shortText, version: optionalText }),
 });
 
 /** A directory's target is a text. */
 const Target = z.union([
-  z.object({ imageID: optionalText, manifestDigest: optionalText, repoDigests: list(text, 1000) }),
+  z.object({ imageID: optionalText, manifestDigest: optionalText, repoDigests: list(shortText, 1000) }),
   z.unknown().transform(() => undefined),
 ]);
 
@@ -43,7 +43,7 @@ export function readGrype(json: unknown): ReadReport {
   };
 }
 
-function findingOf({ vulnerability, relatedVulnerabilities, artifact }: z.infer<typeof Match>): Finding {
+function findingOf({ vulnerability, relatedVulnerabilities, artifact }: z.infer<typeof Match>): ScanFinding {
   const { id, severity, cvss, fix } = vulnerability;
   const scores = cvss.flatMap(({ metrics }) => metrics?.baseScore ?? []);
   return {

@@ -1,6 +1,6 @@
 import { by } from '../../api/order.ts';
 import type { Digest } from '../../api/references.ts';
-import type { Finding, NamedPackage, VexStatement, VulnerabilityReport } from './report.ts';
+import type { NamedPackage, ScanFinding, VexStatement, VulnerabilityReport } from './report.ts';
 
 /** An image that reports may be about. */
 export interface ReportedImage {
@@ -46,7 +46,7 @@ export interface ImageReports {
 /** What an image has by one scan, after what VEX says of it. */
 export interface ScannedImage {
   readonly scan: VulnerabilityReport;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly ScanFinding[];
   /** Statements of VEX that are not used, each with why. */
   readonly remarks: readonly string[];
 }
@@ -106,7 +106,7 @@ export function applyVex({ image, reports }: ImageReports, scan: VulnerabilityRe
       return why === undefined;
     }),
   );
-  const isAbsent = (finding: Finding) =>
+  const isAbsent = (finding: ScanFinding) =>
     statements.findLast((statement) => isAbout(statement, finding))?.says === 'absent';
   return { scan, findings: scan.findings.filter((finding) => !isAbsent(finding)), remarks: [...remarks] };
 }
@@ -137,7 +137,7 @@ function repositoryName(pullspec: string): string {
   return repository;
 }
 
-function isAbout({ ids, packages }: VexStatement, finding: Finding): boolean {
+function isAbout({ ids, packages }: VexStatement, finding: ScanFinding): boolean {
   const names = new Set([finding.id, ...finding.aliases]);
   return (
     ids.some((id) => names.has(id)) && (packages.length === 0 || packages.some((each) => isOf(each, finding)))
@@ -145,7 +145,7 @@ function isAbout({ ids, packages }: VexStatement, finding: Finding): boolean {
 }
 
 /** A version without the epoch is of the same package: package URLs have epochs apart. */
-function isOf({ name, version }: NamedPackage, finding: Finding): boolean {
+function isOf({ name, version }: NamedPackage, finding: ScanFinding): boolean {
   if (name !== finding.package) return false;
   return (
     version === undefined || version === finding.version || version === finding.version.replace(/^\d+:/, '')

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { digestsIn, list, optionalText, text } from './fields.ts';
+import { digestsIn, list, optionalText, shortText } from './fields.ts';
 import { parsePackageUrl } from './package-url.ts';
 import type { NamedPackage, ReadReport, VexStatement } from './report.ts';
 
@@ -13,8 +13,8 @@ type Identified = z.infer<typeof Identified>;
 const Statement = z.object({
   // A text in OpenVEX 0.0.1.
   vulnerability: z.union([
-    text.min(1).transform((name) => ({ name, aliases: [] as string[] })),
-    z.object({ name: text.min(1), aliases: list(text, 1000) }),
+    shortText.min(1).transform((name) => ({ name, aliases: [] as string[] })),
+    z.object({ name: shortText.min(1), aliases: list(shortText, 1000) }),
   ]),
   timestamp: optionalText,
   products: list(Identified.extend({ subcomponents: list(Identified, 10_000) }), 10_000),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_REPORT_BYTES, readReport } from './read-report.ts';
-import type { Finding } from './report.ts';
+import type { ScanFinding } from './report.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}`;
 const OTHER = `sha256:${'b'.repeat(64)}`;
@@ -8,7 +8,7 @@ const OTHER = `sha256:${'b'.repeat(64)}`;
 const read = (json: unknown) => readReport(Buffer.from(JSON.stringify(json)), 'scan.json');
 
 /** `id package version -> fixed severity` of each. */
-function shown(findings: readonly Finding[]): readonly string[] {
+function shown(findings: readonly ScanFinding[]): readonly string[] {
   return findings.map(
     ({ id, package: name, version, fixedVersion, severity }) =>
       `${id} ${name} ${version}${fixedVersion === undefined ? '' : ` -> ${fixedVersion}`} ${severity}`,

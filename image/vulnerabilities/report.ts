@@ -5,7 +5,7 @@ export const REPORT_FORMATS = ['CycloneDX', 'Grype', 'OpenVEX', 'SARIF', 'Trivy'
 export type ReportFormat = (typeof REPORT_FORMATS)[number];
 
 /** A vulnerability of one package. */
-export interface Finding {
+export interface ScanFinding {
   /** As its report names it. */
   readonly id: string;
   /** Other names of the same vulnerability; not those of advisories, which are about several. */
@@ -59,7 +59,7 @@ export interface VulnerabilityReport {
   readonly bom?: string | undefined;
   /** Why it is no list of what an image has; a clause. */
   readonly noScan?: string | undefined;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly ScanFinding[];
   readonly statements: readonly VexStatement[];
 }
 

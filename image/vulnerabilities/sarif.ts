@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Severity } from '../../api/vulnerabilities.ts';
-import { digestsIn, list, optionalText, severityFrom, severityOfWord, text } from './fields.ts';
-import type { Finding, ReadReport } from './report.ts';
+import { digestsIn, list, optionalText, severityFrom, severityOfWord, shortText } from './fields.ts';
+import type { ReadReport, ScanFinding } from './report.ts';
 
 /** A text of several lines; Trivy and Grype put the whole description of a vulnerability into one. */
 const longText = z
@@ -10,11 +10,11 @@ const longText = z
   .transform((message) => message?.text ?? '');
 
 const Rule = z.object({
-  id: text,
+  id: shortText,
   help: longText,
   properties: z
     .object({
-      tags: list(text, 1000),
+      tags: list(shortText, 1000),
       'security-severity': z.union([z.string().regex(/^\d{1,2}(\.\d+)?$/), z.number()]).nullish(),
     })
     .nullish(),
@@ -34,13 +34,13 @@ type Result = z.infer<typeof Result>;
 
 const Run = z.object({
   tool: z.object({
-    driver: z.object({ name: text, version: optionalText, rules: list(Rule) }),
+    driver: z.object({ name: shortText, version: optionalText, rules: list(Rule) }),
     extensions: list(z.object({ rules: list(Rule) }), 1000),
   }),
   // Absent: the tool did not run to its end (SARIF 2.1.0, section 3.14.23).
   results: z.array(Result).max(100_000).nullish(),
   invocations: list(z.object({ endTimeUtc: optionalText }), 1000),
-  properties: z.object({ imageID: optionalText, repoDigests: list(text, 1000) }).nullish(),
+  properties: z.object({ imageID: optionalText, repoDigests: list(shortText, 1000) }).nullish(),
 });
 type Run = z.infer<typeof Run>;
 
@@ -80,7 +80,7 @@ function noScanBecause(runs: readonly Run[], complete: readonly Run[]): string |
     : 'its results are of no vulnerabilities of packages';
 }
 
-function findingsOf(run: Run): readonly Finding[] {
+function findingsOf(run: Run): readonly ScanFinding[] {
   return (run.results ?? []).filter(counts).flatMap((result) => findingOf(result, run) ?? []);
 }
 
@@ -96,7 +96,7 @@ function counts({ kind = 'fail', baselineState, suppressions }: Result): boolean
 /** Ids of CVE and GitHub, alone or with more behind: Grype appends the package. */
 const ID = /^(CVE-\d{4}-\d{4,}|GHSA(?:-[0-9a-z]{4}){3})(?![0-9a-z])/i;
 
-function findingOf(result: Result, { tool }: Run): Finding | undefined {
+function findingOf(result: Result, { tool }: Run): ScanFinding | undefined {
   const id = result.ruleId ?? result.rule?.id;
   const rules = [...tool.driver.rules, ...tool.extensions.flatMap((each) => each.rules)];
   const index = result.ruleIndex ?? result.rule?.index ?? -1;

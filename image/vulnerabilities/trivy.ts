@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { digestsIn, list, optionalText, severityFrom, severityWord, text } from './fields.ts';
-import type { Finding, ReadReport } from './report.ts';
+import { digestsIn, list, optionalText, severityFrom, severityWord, shortText } from './fields.ts';
+import type { ReadReport, ScanFinding } from './report.ts';
 
 const Score = z.number().min(0).max(10).nullish();
 
 const Vulnerability = z.object({
-  VulnerabilityID: text.min(1),
-  PkgName: text,
+  VulnerabilityID: shortText.min(1),
+  PkgName: shortText,
   InstalledVersion: optionalText,
   FixedVersion: optionalText,
   Status: optionalText,
@@ -19,7 +19,7 @@ const TrivyReport = z.object({
   SchemaVersion: z.literal(2, { error: '2' }),
   CreatedAt: optionalText,
   Trivy: z.object({ Version: optionalText }).nullish(),
-  Metadata: z.object({ ImageID: optionalText, RepoDigests: list(text, 1000) }).nullish(),
+  Metadata: z.object({ ImageID: optionalText, RepoDigests: list(shortText, 1000) }).nullish(),
   Results: list(z.object({ Class: optionalText, Vulnerabilities: list(Vulnerability) })),
 });
 
@@ -45,7 +45,7 @@ export function readTrivy(json: unknown): ReadReport {
 }
 
 /** VendorIDs are left out: an advisory such as RHSA-2026:1 is about several vulnerabilities. */
-function findingOf(found: z.infer<typeof Vulnerability>): Finding {
+function findingOf(found: z.infer<typeof Vulnerability>): ScanFinding {
   const { VulnerabilityID, PkgName, InstalledVersion = '', FixedVersion, Severity, CVSS } = found;
   const scores = Object.values(CVSS ?? {}).flatMap(({ V40Score, V3Score, V2Score }) => {
     const score = V40Score ?? V3Score ?? V2Score;

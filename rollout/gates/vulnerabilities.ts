@@ -47,7 +47,7 @@ interface Awaiting {
   readonly settings: Pick<SettingValues, 'holds'>;
   readonly targetBases?: TargetBases | undefined;
   readonly nodes: readonly {
-    readonly node: Node;
+    readonly node: Pick<Node, 'metadata'>;
     readonly machineConfigNode: MachineConfigNode | undefined;
   }[];
 }

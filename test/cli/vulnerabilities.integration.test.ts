@@ -1,3 +1,4 @@
+/** The commands as processes, and a real registry without referrers API, to which reports are attached. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -61,6 +61,7 @@ describe('the schema of spec.shale', () => {
       dependsOn: ['infra'],
       holdOnAlerts: ['severity="critical", team=~"a|b"'],
       holdOnQueries: ['up == 0'],
+      holds: { vulnerabilities: 'high', acceptedBaseImages: [`sha256:${'a'.repeat(64)}`] },
       failureDomains: { topologyKey: 'topology.kubernetes.io/zone', maxUnavailable: '20%' },
       hooksBefore: ['lb'],
       hooksAfter: ['example.com_gpu'],
@@ -92,6 +93,8 @@ describe('the schema of spec.shale', () => {
     ['a flag in words', { autoRollback: 'yes' }, /autoRollback.*boolean/],
     ['a relative path', { rebootSentinel: 'run/a' }, /expected the absolute path of a file/],
     ['a domain of no label', { failureDomains: { topologyKey: 'a b' } }, /expected the key of a label/],
+    ['an unknown severity', { holds: { vulnerabilities: 'severe' } }, /supported values: "critical", "high"/],
+    ['an image by tag', { holds: { acceptedBaseImages: ['r/a:1'] } }, /expected a digest such as sha256/],
     ['a name of no hook', { hooksBefore: ['a/b'] }, /expected the name of a hook/],
     [
       'six fields of a schedule',
