@@ -2,10 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { deadline } from '../test/fixtures/patience.ts';
 import { MemoryRegistry } from '../test/fixtures/registry/memory-registry.ts';
 import { digestTag } from './artifact.ts';
-import { digestOf } from './digest.ts';
-import { parseReference } from './reference.ts';
-import { createRegistryClient } from './registry/registry-client.ts';
-import { ContentError } from './registry/registry-error.ts';
 import {
   type AttachedLayer,
   type AttachedPlace,
@@ -14,6 +10,10 @@ import {
   readAttached,
   readContent,
 } from './attached-layers.ts';
+import { digestOf } from './digest.ts';
+import { parseReference } from './reference.ts';
+import { createRegistryClient } from './registry/registry-client.ts';
+import { ContentError } from './registry/registry-error.ts';
 
 const signal = deadline(60_000);
 const MEDIA_TYPE = 'application/vnd.example';

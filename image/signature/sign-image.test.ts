@@ -4,10 +4,10 @@ import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
+import { pushAttached, readAttached, readContent } from '../attached-layers.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from '../registry/registry-client.ts';
-import { pushAttached, readAttached, readContent } from '../attached-layers.ts';
 import { countSignatures, isImageSignedBy, signImage } from './sign-image.ts';
 
 const signal = deadline(60_000);

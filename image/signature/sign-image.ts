@@ -1,6 +1,4 @@
 import { type Digest, parseDigest } from '../../api/references.ts';
-import { formatReference, type Reference } from '../reference.ts';
-import type { RegistryClient } from '../registry/registry-client.ts';
 import {
   type AttachedLayer,
   type AttachedPlace,
@@ -10,6 +8,8 @@ import {
   readContent,
   SIGNATURE_ANNOTATION,
 } from '../attached-layers.ts';
+import { formatReference, type Reference } from '../reference.ts';
+import type { RegistryClient } from '../registry/registry-client.ts';
 import { isSignedBy, parsePublicKey, type SigningKey } from './signing-key.ts';
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;

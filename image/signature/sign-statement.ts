@@ -1,7 +1,5 @@
 import { z } from 'zod';
 import type { Digest } from '../../api/references.ts';
-import type { Reference } from '../reference.ts';
-import type { RegistryClient } from '../registry/registry-client.ts';
 import {
   type AttachedLayer,
   type AttachedPlace,
@@ -10,6 +8,8 @@ import {
   readContent,
   SIGNATURE_ANNOTATION,
 } from '../attached-layers.ts';
+import type { Reference } from '../reference.ts';
+import type { RegistryClient } from '../registry/registry-client.ts';
 import { isSignedBy, parsePublicKey, type SigningKey } from './signing-key.ts';
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;

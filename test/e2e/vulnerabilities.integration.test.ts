@@ -68,7 +68,11 @@ test('a build has what its base image brings to a node of the pool', {
   );
   const running = { mode: 'Layered' as const, baseImage: `${stock}@${old}` };
   await client.replaceStatus(MachineConfigNodes, { ...node, status: running }, { signal });
-  const { status } = await under.buildOf('vuln', (build) => build.status?.vulnerabilities !== undefined, 20_000);
+  const { status } = await under.buildOf(
+    'vuln',
+    (build) => build.status?.vulnerabilities !== undefined,
+    20_000,
+  );
   expect(status?.vulnerabilities).toEqual([
     {
       from: `${stock}@${old}`,
