@@ -43,6 +43,7 @@ function countsIn(diff: ContentsDiff): readonly (readonly [count: number, one: s
     [units.unmasked.length, 'unit no longer masked', 'units no longer masked'],
     [sum(diff.presets), 'preset', 'presets'],
     [moved, 'user or group with another number', 'users and groups with another number'],
+    [sum(diff.allocated), 'user or group allocated at boot', 'users and groups allocated at boot'],
     [accounts.length - moved, 'user or group added or removed', 'users and groups added or removed'],
   ];
 }
