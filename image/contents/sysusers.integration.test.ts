@@ -1,3 +1,4 @@
+/** Only systemd-sysusers itself can say which numbers its declarations get. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -28,8 +28,8 @@ export interface Accounts {
 }
 
 /**
- * Adds the accounts that systemd-sysusers creates at boot. One that passwd(5) has stays as it is, and of two declarations
- * the first counts (sysusers.d(5)).
+ * Adds the accounts that systemd-sysusers creates at boot. One that passwd(5) has stays as it is, and of two
+ * declarations the first counts (sysusers.d(5)).
  *
  * @param declared in the order of their files.
  */
