@@ -20,7 +20,7 @@ function unquoted(field: string): string {
 }
 
 /** The accounts of an image: numbers by name, and names whose numbers the first boot chooses. */
-export interface Accounts {
+export interface KnownAccounts {
   readonly users: ReadonlyMap<string, number>;
   readonly groups: ReadonlyMap<string, number>;
   /** Users and groups that `-` or the owner of a path decides on, in order. */
@@ -34,9 +34,9 @@ export interface Accounts {
  * @param declared in the order of their files.
  */
 export function withDeclared(
-  { users, groups }: Pick<Accounts, 'users' | 'groups'>,
+  { users, groups }: Pick<KnownAccounts, 'users' | 'groups'>,
   declared: readonly DeclaredAccount[],
-): Accounts {
+): KnownAccounts {
   const all = { user: new Map(users), group: new Map(groups) };
   const allocated = { user: new Set<string>(), group: new Set<string>() };
   const declare = (type: DeclaredAccount['type'], name: string, id: string) => {
