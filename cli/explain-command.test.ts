@@ -3,7 +3,7 @@ import { changeOf } from '../api/change-id.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import { annotations } from '../api/names.ts';
 import { present } from '../api/present.ts';
-import { aMachineConfigNode, aNode, aPool } from '../test/fixtures/objects.ts';
+import { aBuild, aMachineConfigNode, aNode, aPool, aSuccess } from '../test/fixtures/objects.ts';
 import { condition, observed, pool } from '../test/fixtures/observed-cluster.ts';
 import { ExplainOutput, explainNode, formatExplanation } from './explain-command.ts';
 
@@ -143,6 +143,29 @@ test('of a node that failed at its target, its state and what to do are explaine
     what: 'etcd is away',
     failed: { config: 'rendered-worker-1', advice: expect.stringContaining('shale retry a') },
   });
+});
+
+test('what is different inside the next image is named, and what it is compared with', () => {
+  const asked = { staged: true, causes: [], actions: [], source: 'the policies in force' };
+  const build = aBuild('b', 'rendered-worker-2', { status: aSuccess('2') });
+  const image = build.status?.digestedImagePushSpec ?? '';
+  const previousImage = image.replace(/2{64}/, '1'.repeat(64));
+  const contents = { summary: '41 packages (41 upgraded)', previousImage };
+  const plan = { config: 'rendered-worker-2', image, ...asked };
+  const configVersion = { current: 'rendered-worker-1', desired: 'rendered-worker-2' };
+  const explained = explainNode(
+    'a',
+    observed({
+      machineConfigNodes: [aMachineConfigNode('a', {}, { configVersion, plan })],
+      builds: [{ ...build, status: { ...build.status, contents } as never }],
+    }),
+    [],
+    0,
+  );
+  expect(ExplainOutput.parse(JSON.parse(JSON.stringify(explained))).next?.contents).toEqual(contents);
+  expect(explained && formatExplanation(explained)).toContain(
+    `\n  contents: 41 packages (41 upgraded), compared with ${previousImage}`,
+  );
 });
 
 test('the stream of OS images is named of what a node runs and of what it gets', () => {

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { z } from 'zod';
+import { BuildContents } from '../api/build-contents.ts';
 import { changeOf } from '../api/change-id.ts';
 import { formatActions, formatAsked } from '../api/disruption-action.ts';
 import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
@@ -8,6 +9,7 @@ import { annotations } from '../api/names.ts';
 import { inOneLine } from '../api/visible-text.ts';
 import { configsWith } from '../machineconfig/owners.ts';
 import { failureAtTarget } from '../rollout/pools/progress.ts';
+import { contentsOfImage } from '../view/build-contents.ts';
 import { nodeView } from '../view/node-view.ts';
 import { disputeOn, type ObservedCluster } from '../view/observed-cluster.ts';
 import { triedChanges } from '../view/pool-view.ts';
@@ -71,6 +73,8 @@ const ExplainedUpdate = z.strictObject({
   actions: z.string(),
   /** Where the actions come from: the image label or the policies in force. */
   source: z.string(),
+  /** What is different inside the image; absent where its build recorded nothing. */
+  contents: BuildContents.optional(),
 });
 type ExplainedUpdate = z.infer<typeof ExplainedUpdate>;
 
@@ -128,6 +132,7 @@ export function explainNode(
   const explain = (update: UpdatePlan | UpdateRecord) => ({
     ...updateOf(update, sources),
     osImageStream: streamOf(update.config, machineConfigs),
+    contents: update.image === undefined ? undefined : contentsOfImage(cluster.builds, update.image),
   });
   return {
     node: name,
@@ -191,7 +196,7 @@ function streamOf(config: string | undefined, machineConfigs: readonly MachineCo
 function updateOf(
   { config, image, causes, actions, softReboot = false, source }: UpdatePlan | UpdateRecord,
   sources: readonly MachineConfig[],
-): Omit<ExplainedUpdate, 'osImageStream'> {
+): Omit<ExplainedUpdate, 'osImageStream' | 'contents'> {
   return {
     config,
     change: changeOf(config),
@@ -253,7 +258,14 @@ function streamLine(osImageStream: string | undefined): string[] {
   return osImageStream === undefined ? [] : [`  OS image stream: ${osImageStream}`];
 }
 
-function linesOf({ change, osImageStream, causes, actions, source }: ExplainedUpdate): string[] {
+/** The image that the pool had is what most nodes run; one that skipped it is compared by `shale image diff`. */
+function contentsLines({ summary, previousImage, unreadable = [] }: BuildContents = {}): string[] {
+  if (summary === undefined) return [];
+  const than = previousImage === undefined ? '' : `, compared with ${previousImage}`;
+  return [`  contents: ${inOneLine([summary, ...unreadable].join('; '))}${than}`];
+}
+
+function linesOf({ change, osImageStream, causes, actions, source, contents }: ExplainedUpdate): string[] {
   return [
     `  change ${change}`,
     ...streamLine(osImageStream),
@@ -263,5 +275,6 @@ function linesOf({ change, osImageStream, causes, actions, source }: ExplainedUp
       return `  ${who} -> ${cause.change} ${cause.subject} -> ${cause.rule} -> ${cause.actions}`;
     }),
     `  actions: ${actions} (from ${source})`,
+    ...contentsLines(contents),
   ];
 }

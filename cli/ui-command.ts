@@ -60,7 +60,7 @@ async function serve(flags: UiFlags, signal: AbortSignal): Promise<void> {
     live,
     assets,
     access,
-    changes: new ChangeReader(client, caches.pools),
+    changes: new ChangeReader(client, caches),
     cluster: nameOf(connection),
     port: flags.port,
     host: LOOPBACK,

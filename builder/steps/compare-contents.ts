@@ -3,7 +3,7 @@ import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { type ContentsDiff, diffContents, isDifferent } from '../../image/contents/diff-contents.ts';
 import type { ImageContents } from '../../image/contents/image-contents.ts';
-import { byInterest, countsOf } from '../../image/contents/package-changes.ts';
+import { byInterest, changeCounts } from '../../image/contents/package-changes.ts';
 import { summaryOf, summaryOfOne } from '../../image/contents/summary.ts';
 
 /** What is in an image, or why that is not known: a clause. */
@@ -53,7 +53,7 @@ function shown(diff: ContentsDiff): Partial<BuildContents> {
     ...(hasSummary ? sentence(summaryOf(diff, false)) : {}),
     ...present({
       packages: packages && {
-        ...countsOf(packages),
+        ...changeCounts(packages),
         first: byInterest(packages)
           .slice(0, SHOWN_CONTENTS)
           .map(({ change, name, from, to }) => ({

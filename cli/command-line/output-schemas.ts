@@ -69,6 +69,7 @@ const contentsDiff = {
   presets: sides,
   users: accounts,
   groups: accounts,
+  allocated: sides,
 };
 
 const vulnerabilities = z.array(

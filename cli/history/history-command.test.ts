@@ -46,6 +46,25 @@ test('the image and the changes follow, with their MachineConfigs', () => {
   ).toEqual(['  r.io/os@sha256:1', '  added /etc/a (10-a, 20-b)', '  removed /etc/b']);
 });
 
+test.each([
+  [
+    { summary: '2 packages (2 upgraded), kernel 1 -> 2' },
+    '\n  contents: 2 packages (2 upgraded), kernel 1 -> 2',
+  ],
+  [
+    { summary: 'not compared with the image before', unreadable: ['the image before is gone'] },
+    '\n  contents: not compared with the image before; the image before is gone',
+  ],
+])('what is different inside an image is one line: %j', (contents, line) => {
+  expect(formatHistory([{ ...entry, contents }])).toContain(line);
+});
+
+test('an image with the same inside has no such line', () => {
+  expect(formatHistory([{ ...entry, contents: { previousImage: 'r.io/os@sha256:1' } }])).not.toContain(
+    'contents',
+  );
+});
+
 test('a pool without a rendered config', () => {
   const revision = { number: 3, at: '2026-11-20T11:00:00Z' };
   expect(formatHistory([{ ...entry, revision }])).toContain(

@@ -57,6 +57,12 @@ export function formatHistory(entries: readonly HistoryEntry[]): string {
   return entries.flatMap(linesOf).join('\n');
 }
 
+/** Nothing for an image with the same inside, as most are. */
+function contentsLines({ summary, unreadable = [] }: NonNullable<HistoryEntry['contents']> = {}): string[] {
+  if (summary === undefined) return [];
+  return [`  contents: ${[summary, ...unreadable].join('; ')}`];
+}
+
 function linesOf({
   at,
   config,
@@ -67,6 +73,7 @@ function linesOf({
   result,
   message,
   changes,
+  contents,
   wanted,
   nodes,
   revision,
@@ -78,6 +85,7 @@ function linesOf({
     `  change ${change}`,
     ...(revision === undefined ? [] : [`  revision ${revision.number}, first assigned ${revision.at}`]),
     ...(image === undefined ? [] : [`  ${image}`]),
+    ...contentsLines(contents),
     ...(changes ?? []).map(
       ({ subject, change, machineConfigs }) =>
         `  ${change} ${subject}${machineConfigs.length === 0 ? '' : ` (${machineConfigs.join(', ')})`}`,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { BuildContents } from '../../api/build-contents.ts';
 import { changeOf } from '../../api/change-id.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
@@ -17,6 +18,7 @@ import { isNamedFor } from '../../machineconfig/rendered-name.ts';
 import { readableNodeConfig } from '../../predict/objects/cluster-state.ts';
 import { recordOf } from '../../rollout/pools/pool-record.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
+import { contentsOfBuild } from '../../view/build-contents.ts';
 
 export interface HistoryInput {
   /** Of the pool. */
@@ -60,6 +62,8 @@ export const HistoryOutput = z.array(
         }),
       )
       .optional(),
+    /** What is different inside the image; absent where its build recorded nothing. */
+    contents: BuildContents.optional(),
     /** Whether it is the pool's target. */
     wanted: z.boolean(),
     /** The number of nodes that run it. */
@@ -225,6 +229,7 @@ function entryOfBuild(build: MachineOSBuild): Unplaced {
     forRollback: metadata.annotations?.[annotations.forRollback] === 'true' || undefined,
     result: resultOf(build),
     message: failed?.message || undefined,
+    contents: contentsOfBuild(build),
   };
 }
 

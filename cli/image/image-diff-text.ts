@@ -67,6 +67,7 @@ function otherRows(diff: ImageDiff): readonly Row[] {
     ...both('preset', diff.presets),
     ...accountRows('user', diff.users),
     ...accountRows('group', diff.groups),
+    ...both('user or group allocated at boot', diff.allocated),
     ...files.map(({ change, kind, subject }): Row => [change, `config's ${kind}`, subject]),
   ];
 }

@@ -74,7 +74,7 @@ export function planCommand(): Command {
     .option('--no-resolve-tags', 'ask no registry')
     .option(
       '--packages',
-      'also show which packages, kernels, units, users and known vulnerabilities a new base image brings; reads the layers of base images that no build has recorded, and the reports that are attached to them',
+      'also list which packages, kernels, units, users and known vulnerabilities a new base image brings; reads the layers of base images that no build has recorded, and the reports that are attached to them; default: a summary of what builds have recorded',
     )
     .option(
       '--container-runtime-unit <name>',
@@ -103,7 +103,7 @@ export function planCommand(): Command {
       const plans = predicted.map(({ plan }) => plan);
       const warnings = newWarnings(change);
       reportWarnings(warnings);
-      printPlans(flags.output, plans, flags.diff);
+      printPlans(plans, flags);
       if (plans.some(isHindered)) throw new CommandError("some pools can't apply the change");
       const failed = failures(plans, flags.failOn);
       if (failed.length > 0) throw new CommandError(failed.join('\n  '));
@@ -131,7 +131,7 @@ async function newBasesOf(change: Change, flags: PlanFlags): Promise<NewBases | 
     asksForHolds(change, flags);
   const reports = asksReports || given.length > 0 ? given : undefined;
   if (!contents && reports === undefined) return undefined;
-  return { access: await accessTo(change, flags), contents, reports };
+  return { access: await accessTo(change, flags), contents: contents ? 'all' : 'recorded', reports };
 }
 
 /** Of a pool that holds such updates back, a plan says so, if it may ask registries. */
@@ -160,9 +160,9 @@ function refuseInvalidPolicy({ before, after, live }: Change): void {
   }
 }
 
-function printPlans(format: string, plans: readonly PoolPlan[], diff: boolean | undefined): void {
+function printPlans(plans: readonly PoolPlan[], { output: format, diff, packages = false }: PlanFlags): void {
   const diffs = diff === undefined ? 'some' : diff ? 'all' : 'none';
-  if (format === 'table') print(formatPlan(plans, { diffs }));
-  else if (format === 'markdown') print(formatPlanMarkdown(plans, { diffs }));
+  if (format === 'table') print(formatPlan(plans, { diffs, packages }));
+  else if (format === 'markdown') print(formatPlanMarkdown(plans, { diffs, packages }));
   else printAs(format, PlanOutput, plans);
 }

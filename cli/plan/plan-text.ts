@@ -19,6 +19,8 @@ import {
 interface PlanTextOptions {
   /** How much of the diffs is printed; `some`: their first lines. */
   readonly diffs: 'none' | 'some' | 'all';
+  /** Whether the packages of a new base image are listed; otherwise they are only counted. */
+  readonly packages?: boolean;
 }
 
 /** Lines of a pool's diffs that are shown by default, so that a plan with a small change fits on one screen. */
@@ -29,7 +31,11 @@ export function formatPlan(plans: readonly PoolPlan[], options: PlanTextOptions)
   return plans.flatMap((plan, index) => formatPool(plan, plans.slice(0, index), options)).join('\n');
 }
 
-function formatPool(plan: PoolPlan, earlier: readonly PoolPlan[], { diffs }: PlanTextOptions): string[] {
+function formatPool(
+  plan: PoolPlan,
+  earlier: readonly PoolPlan[],
+  { diffs, packages }: PlanTextOptions,
+): string[] {
   if ('problems' in plan) {
     return [`pool ${plan.pool}: refused`, ...plan.problems.map((problem) => `  ${visibleLine(problem)}`)];
   }
@@ -40,7 +46,7 @@ function formatPool(plan: PoolPlan, earlier: readonly PoolPlan[], { diffs }: Pla
   return [
     headOf(plan),
     ...[
-      ...aboutOf(plan),
+      ...aboutOf(plan, packages),
       ...causes,
       ...refusalsOf(plan).map((refusal) => `refused: ${refusal}`),
       ...(plan.warnings ?? []).map((warning) => `warning: ${warning}`),
@@ -78,8 +84,8 @@ function formatNoChanges({ nodes = 0, outcomes }: PoolAsk): string {
   return `no changes to the target, which ${plural(left, 'node')} ${noun(left, 'does', 'do')} not run yet`;
 }
 
-/** What concerns the pool as a whole: each gives the lines that it has to say of a plan. */
-const ABOUT: readonly ((plan: PoolAsk) => readonly string[])[] = [
+/** What concerns the pool as a whole: each gives the lines that it has to say of a plan. `lists`: with packages. */
+const ABOUT: readonly ((plan: PoolAsk, lists: boolean) => readonly string[])[] = [
   outcomeLines,
   softRebootLines,
   imageLines,
@@ -88,8 +94,8 @@ const ABOUT: readonly ((plan: PoolAsk) => readonly string[])[] = [
   timeLines,
 ];
 
-function aboutOf(plan: PoolAsk): string[] {
-  return ABOUT.flatMap((lines) => lines(plan));
+function aboutOf(plan: PoolAsk, lists = false): string[] {
+  return ABOUT.flatMap((lines) => lines(plan, lists));
 }
 
 function softRebootLines({ softReboot }: PoolAsk): string[] {
@@ -105,9 +111,9 @@ function imageLines({ image }: PoolAsk): string[] {
 /** Packages of a new base image that are shown, so that a plan fits on one screen; `shale image diff` shows all. */
 const SHOWN_PACKAGES = 20;
 
-/** What a new base image brings, where that was asked for. */
-function baseLines(plan: PoolAsk): string[] {
-  return [...contentsLines(plan), ...vulnerabilityLines(plan)];
+/** What a new base image brings, where that is known. */
+function baseLines(plan: PoolAsk, lists: boolean): string[] {
+  return [...contentsLines(plan, lists), ...vulnerabilityLines(plan)];
 }
 
 /** Vulnerabilities that are shown, for the same reason. */
@@ -132,12 +138,12 @@ function vulnerabilityLines({ baseChange }: PoolAsk): string[] {
   ];
 }
 
-function contentsLines({ baseChange }: PoolAsk): string[] {
+function contentsLines({ baseChange }: PoolAsk, lists: boolean): string[] {
   const { from, to, contents, unread } = baseChange ?? {};
   if (unread !== undefined) return [`base image: what it brings is not known: ${unread}`];
   if (contents === undefined) return [];
   const { summary, packages = [], unknown } = contents;
-  const rows = packageRows(packages).map(
+  const rows = (lists ? packageRows(packages) : []).map(
     ([change, name, version]) => `base image: ${change} ${name} ${version}`,
   );
   const more = rows.length - SHOWN_PACKAGES;
@@ -173,7 +179,7 @@ export function formatPlanMarkdown(plans: readonly PoolPlan[], options: PlanText
   return plans.flatMap((plan) => markdownOfPool(plan, options)).join('\n');
 }
 
-function markdownOfPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
+function markdownOfPool(plan: PoolPlan, { diffs, packages }: PlanTextOptions): string[] {
   if ('problems' in plan) {
     return [`### pool ${plan.pool}: refused`, '', ...plan.problems.map(markdownItem), ''];
   }
@@ -184,7 +190,8 @@ function markdownOfPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
     rows.length === 0
       ? []
       : [markdownRow(['change', 'subject', 'actions', 'rule']), '|-|-|-|-|', ...rows, ''];
-  const about = aboutOf(plan);
+  // Packages are a table of their own.
+  const about = aboutOf(plan, false);
   const refusals = refusalsOf(plan);
   return [
     `### ${headOf(plan)}`,
@@ -196,7 +203,32 @@ function markdownOfPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
     ...(refusals.length === 0 ? [] : ['']),
     ...(plan.warnings ?? []).map((warning) => markdownItem(`**warning:** ${warning}`)),
     ...(plan.warnings === undefined ? [] : ['']),
+    ...(packages === true ? markdownOfPackages(plan) : []),
     ...(diffs === 'none' ? [] : markdownOfDiffs(plan)),
+  ];
+}
+
+/** Packages in a comment on a pull request. */
+const MARKDOWN_PACKAGES = 200;
+
+function markdownOfPackages({ baseChange }: PoolAsk): string[] {
+  const rows = packageRows(baseChange?.contents?.packages ?? []).map(([change, name, version]) =>
+    markdownRow([change, `\`${name}\``, version]),
+  );
+  if (rows.length === 0) return [];
+  const more = rows.length - MARKDOWN_PACKAGES;
+  return [
+    `<details><summary>${plural(rows.length, 'package')}</summary>`,
+    '',
+    markdownRow(['change', 'package', 'version']),
+    '|-|-|-|',
+    ...rows.slice(0, MARKDOWN_PACKAGES),
+    ...(more > 0
+      ? ['', markdownItem(`${plural(more, 'more package')}; run shale image diff to see all`)]
+      : []),
+    '',
+    '</details>',
+    '',
   ];
 }
 

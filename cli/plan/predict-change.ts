@@ -31,7 +31,7 @@ interface Asking {
   readonly settings: OperatorSettings;
   /** How registries are asked about base images; undefined: they are not. */
   readonly registries: LookupAccess | undefined;
-  /** What is read of the base images of pools where they change; undefined: nothing. */
+  /** What is read of the base images of pools where they change; undefined: only records of builds. */
   readonly newBases?: NewBases | undefined;
   readonly signal: AbortSignal;
 }
@@ -48,8 +48,10 @@ export async function predictChange(
 ): Promise<readonly PoolPrediction[]> {
   const { lookups, trees } = await askRegistries({ before, after, live }, registries, signal);
   const alone = predictPools({ before, after, settings, nodeUser, lookups, trees, cluster: live });
+  const reading: NewBases | undefined =
+    newBases ?? (registries && { access: registries, contents: 'recorded', reports: undefined });
   const predicted =
-    newBases === undefined ? alone : await readChangedBases(alone, { after, live }, newBases, signal);
+    reading === undefined ? alone : await readChangedBases(alone, { after, live }, reading, signal);
   const named = predicted.map((prediction) => withRemarks(prediction, heldFor(prediction, after)));
   if (live === undefined) return named;
   const drains = named.some(({ nodes }) => nodes.some(isDrained));

@@ -18,12 +18,13 @@ import type { Change } from '../change/file-flags.ts';
 import { rethrowReportError } from '../command-line/report-flags.ts';
 import { type NamedImage, READING_DEADLINE_MS, readBoth } from '../image/read-contents.ts';
 import { askRegistry, type LookupAccess, type PoolRegistry } from './pool-registry.ts';
+import { contentsOfRecords, recordsOfChange } from './recorded-bases.ts';
 
 /** What is read of new base images. */
 export interface NewBases {
   readonly access: LookupAccess;
-  /** Packages, kernels, units and users. */
-  readonly contents: boolean;
+  /** Packages, kernels, units and users: of base images that builds have recorded, or of all. */
+  readonly contents: 'recorded' | 'all';
   /** Reports beside those that are attached to the images; undefined: none are read. */
   readonly reports: readonly GivenReport[] | undefined;
 }
@@ -73,7 +74,8 @@ export async function readChangedBases(
 
   async function readOne(request: ChangeRequest, builds: readonly MachineOSBuild[]): Promise<ChangedBase> {
     const { contents, reports, access } = newBases;
-    const base = contents ? await withContents(request, builds, access, signal) : request.baseChange;
+    const read = contents === 'all' ? withContents : withRecorded;
+    const base = await read(request, builds, access, signal);
     if (reports === undefined) return base;
     const answer = await compareReported(request, reports, access, signal);
     if (answer.kind === 'unknown') return { ...base, vulnerabilitiesUnread: answer.why };
@@ -108,6 +110,23 @@ interface ChangeRequest {
   readonly rendered: MachineConfig;
   readonly architecture: string;
   readonly baseChange: ChangedBase;
+}
+
+/** A plan is the same without them, so there is no reason to say why one could not be read. */
+async function withRecorded(
+  request: ChangeRequest,
+  builds: readonly MachineOSBuild[],
+  access: LookupAccess,
+  signal: AbortSignal,
+): Promise<ChangedBase> {
+  const { architecture, baseChange } = request;
+  const records = recordsOfChange(baseChange, architecture, builds);
+  if (records === undefined) return baseChange;
+  const answer = await askRegistry(registryOf(request), access, signal, (client, bounded) =>
+    contentsOfRecords(client, baseChange, { records, architecture }, bounded),
+  );
+  const contents = answer.kind === 'answer' ? answer.value : undefined;
+  return contents === undefined ? baseChange : { ...baseChange, contents };
 }
 
 async function withContents(

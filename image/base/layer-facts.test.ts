@@ -168,6 +168,25 @@ test('kernels are the directories with one, and units those that something wants
   });
 });
 
+test('accounts of sysusers.d have their numbers, but those of passwd come first', async () => {
+  const tree = await fold([
+    [
+      file('etc/passwd', 'root:x:0:0::/root:/bin/sh\nsshd:x:74:74::/:/bin/false\n'),
+      file(
+        'usr/lib/sysusers.d/a.conf',
+        '# all of them\nu root 1\nu sshd 75\nu! tss 59:60 "TPM"\ng wheel 10\n',
+      ),
+      file('usr/lib/sysusers.d/b.conf', 'u "chrony" -\nu core /home/core\nm core wheel\nr - 500-900\n'),
+      file('usr/lib/sysusers.d/c.conf', 'u gone 12\n'),
+      file('etc/sysusers.d/c.conf', 'u tss 61\nu own 1:wheel\n'),
+    ],
+  ]);
+  const { users, groups, allocated } = contents(tree);
+  expect(Object.fromEntries(users)).toEqual({ root: 0, sshd: 74, tss: 59, own: 1 });
+  expect(Object.fromEntries(groups)).toEqual({ root: 1, sshd: 75, wheel: 10 });
+  expect(allocated).toEqual(['chrony', 'core']);
+});
+
 test('kernel arguments are those for the architecture', async () => {
   const tree = await fold([
     [

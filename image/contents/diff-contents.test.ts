@@ -25,6 +25,7 @@ function contents(given: Partial<ImageContents> = {}): ImageContents {
     presets: [],
     users: new Map([['chrony', 101]]),
     groups: new Map(),
+    allocated: [],
     ...given,
   };
 }
@@ -125,6 +126,7 @@ test.each<[Partial<ImageContents>, Partial<ImageContents>, string]>([
     '1 user or group with another number',
   ],
   [{}, { users: new Map() }, '1 user or group added or removed'],
+  [{}, { allocated: ['sshd'] }, '1 user or group allocated at boot'],
   [{}, { presets: ['enable a.service'] }, '1 preset'],
   [{}, { os: { NAME: 'Example', VERSION_ID: '42' } }, 'Example OS 41 -> Example 42'],
 ])('%j and %j: %s', (before, after, summary) => {

@@ -17,6 +17,8 @@ export interface ContentsDiff {
   readonly presets: Sides;
   readonly users: readonly AccountChange[];
   readonly groups: readonly AccountChange[];
+  /** Users and groups whose numbers the first boot chooses (sysusers.d(5)). */
+  readonly allocated: Sides;
 }
 
 /** What only one image has. */
@@ -64,17 +66,18 @@ export function diffContents(before: ImageContents, after: ImageContents, names:
     presets: sides(before.presets, after.presets),
     users: accountChanges(before.users, after.users),
     groups: accountChanges(before.groups, after.groups),
+    allocated: sides(before.allocated, after.allocated),
   };
 }
 
 /** @returns whether anything is known to be different. */
 export function isDifferent({ os, packages = [], unknown: _, ...others }: ContentsDiff): boolean {
-  const { kernels, kernelArguments, units, presets, users, groups } = others;
+  const { kernels, kernelArguments, units, presets, users, groups, allocated } = others;
   const lists = [
     packages,
     users,
     groups,
-    ...[kernels, kernelArguments, presets, units].flatMap(
+    ...[kernels, kernelArguments, presets, units, allocated].flatMap(
       (each) => Object.values(each) as readonly unknown[][],
     ),
   ];

@@ -26,6 +26,11 @@ export const FileFacts = z.discriminatedUnion('kind', [
     arguments: z.array(z.string()),
     architectures: z.array(z.string()).optional(),
   }),
+  /** sysusers.d(5): `id` is a number, a pair of them, a path whose owner it is, or `-`. */
+  z.strictObject({
+    kind: z.literal('sysusers'),
+    accounts: z.array(z.strictObject({ type: z.enum(['user', 'group']), name: z.string(), id: z.string() })),
+  }),
   /** systemd.preset(5), its rules one a line. */
   z.strictObject({ kind: z.literal('presets'), rules: z.array(z.string()) }),
   /** `why` is a clause without a subject. */

@@ -1,6 +1,7 @@
 import type { FileFacts } from './file-facts.ts';
 import { entriesAt, factsAt, nodeAt, type TreeNode } from './file-tree.ts';
 import type { Package, PackageFormat } from './package.ts';
+import { withDeclared } from './sysusers.ts';
 import { type Units, unitsOfTree } from './units.ts';
 
 /**
@@ -22,6 +23,8 @@ export interface ImageContents {
   /** Numbers by name. */
   readonly users: ReadonlyMap<string, number>;
   readonly groups: ReadonlyMap<string, number>;
+  /** Users and groups that are declared without a number: the first boot chooses one. */
+  readonly allocated: readonly string[];
 }
 
 /** A file that belongs to the contents and can't be read. */
@@ -64,20 +67,23 @@ export function contentsOf(tree: ContentTree, architecture: string): ImageConten
   const files = [...dpkgFiles(root), ...rpmFiles(root), ...apkFiles(root)];
   const kargs = filesOf(root, ['/usr/lib/bootc/kargs.d'], '.toml');
   const presets = filesOf(root, ['/usr/lib/systemd/system-preset', '/etc/systemd/system-preset'], '.preset');
+  const sysusers = filesOf(root, ['/usr/lib/sysusers.d', '/etc/sysusers.d'], '.conf');
   const os = osRelease(root);
   return {
     os: os?.facts.kind === 'osRelease' ? os.facts.fields : {},
     databases: files.flatMap(({ path, facts }) => (facts.kind === 'packages' ? [{ ...facts, path }] : [])),
     unreadable: [
       ...unreadableOf(files, true),
-      ...unreadableOf([...kargs, ...presets, ...(os === undefined ? [] : [os])], false),
+      ...unreadableOf([...kargs, ...presets, ...sysusers, ...(os === undefined ? [] : [os])], false),
     ],
     kernels: kernelsIn(root),
     kernelArguments: kargs.flatMap(({ facts }) => argumentsFor(facts, architecture)),
     units: unitsOfTree(root),
     presets: presets.flatMap(({ facts }) => (facts.kind === 'presets' ? facts.rules : [])),
-    users,
-    groups,
+    ...withDeclared(
+      { users, groups },
+      sysusers.flatMap(({ facts }) => (facts.kind === 'sysusers' ? facts.accounts : [])),
+    ),
   };
 }
 

@@ -6,6 +6,7 @@ import { parseDpkgStatus } from './database/dpkg-status.ts';
 import { readRpmDatabase } from './database/rpm-database.ts';
 import type { FileFacts } from './file-facts.ts';
 import { firstStatement, statementsOf } from './statements.ts';
+import { sysusersAccounts } from './sysusers.ts';
 
 /** A kind of file whose content is read. */
 export interface KnownFile {
@@ -87,6 +88,12 @@ export const knownFiles: readonly KnownFile[] = [
     isAt: (file) => /(^|\/)system-preset\/[^/]+\.preset$/.test(file),
     begins: (head) => /^(enable|disable|ignore)\s/.test(firstStatement(textOf(head))),
     read: (bytes) => ({ kind: 'presets', rules: [...statementsOf(textOf(bytes))] }),
+  },
+  {
+    most: MOST_SETTINGS,
+    isAt: (file) => /(^|\/)sysusers\.d\/[^/]+\.conf$/.test(file),
+    begins: (head) => /^([umr]!?|g)\s/.test(firstStatement(textOf(head))),
+    read: (bytes) => ({ kind: 'sysusers', accounts: [...sysusersAccounts(textOf(bytes))] }),
   },
 ];
 

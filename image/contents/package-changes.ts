@@ -43,7 +43,7 @@ export function byInterest(packages: readonly PackageChange[]): readonly Package
 }
 
 /** @returns the number of changes of each kind. */
-export function countsOf(packages: readonly PackageChange[]): Record<PackageChange['change'], number> {
+export function changeCounts(packages: readonly PackageChange[]): Record<PackageChange['change'], number> {
   const counts = { added: 0, removed: 0, upgraded: 0, downgraded: 0, changed: 0 };
   for (const { change } of packages) counts[change] += 1;
   return counts;

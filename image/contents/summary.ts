@@ -1,7 +1,7 @@
 import { plural } from '../../api/plural.ts';
 import { type ContentsDiff, hasPackages, osName } from './diff-contents.ts';
 import type { ImageContents } from './image-contents.ts';
-import { countsOf, PACKAGE_CHANGES } from './package-changes.ts';
+import { changeCounts, PACKAGE_CHANGES } from './package-changes.ts';
 
 /**
  * @param reboots whether the change is known to reboot a node.
@@ -43,6 +43,7 @@ function countsIn(diff: ContentsDiff): readonly (readonly [count: number, one: s
     [units.unmasked.length, 'unit no longer masked', 'units no longer masked'],
     [sum(diff.presets), 'preset', 'presets'],
     [moved, 'user or group with another number', 'users and groups with another number'],
+    [sum(diff.allocated), 'user or group allocated at boot', 'users and groups allocated at boot'],
     [accounts.length - moved, 'user or group added or removed', 'users and groups added or removed'],
   ];
 }
@@ -50,7 +51,7 @@ function countsIn(diff: ContentsDiff): readonly (readonly [count: number, one: s
 function packagesIn({ packages }: ContentsDiff): readonly string[] {
   if (packages === undefined) return ['packages unknown'];
   if (packages.length === 0) return [];
-  const counts = countsOf(packages);
+  const counts = changeCounts(packages);
   const changes = PACKAGE_CHANGES.filter((change) => counts[change] > 0)
     .map((change) => `${counts[change]} ${change}`)
     .join(', ');

@@ -1,3 +1,4 @@
+import type { BuildContents } from '../../api/build-contents.ts';
 import type { PoolSummary } from '../../view/pool-view.ts';
 import type { BuildView, NodeView } from '../../view/schemas.ts';
 
@@ -160,6 +161,8 @@ export interface PoolChange {
   readonly fromRevision?: number | undefined;
   readonly revision?: number | undefined;
   readonly changes: readonly ChangeEntry[];
+  /** What is different inside the image; absent without an image, or where its build recorded nothing. */
+  readonly contents?: BuildContents | undefined;
   /** Why changes are missing. */
   readonly remark?: string | undefined;
 }

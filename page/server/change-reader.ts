@@ -3,6 +3,7 @@ import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { inParallel } from '../../rollout/in-parallel.ts';
+import { contentsOfConfig } from '../../view/build-contents.ts';
 import type { PoolChange } from '../model/view.ts';
 import { changeNames, readChange } from '../read/read-change.ts';
 import type { PageCaches } from './page-caches.ts';
@@ -22,13 +23,13 @@ const MOST_KEPT = 32;
  */
 export class ChangeReader {
   readonly #client: ApiClient;
-  readonly #pools: PageCaches['pools'];
+  readonly #caches: Pick<PageCaches, 'pools' | 'machineOSBuilds'>;
   readonly #kept = new Map<string, PoolChange>();
   readonly #pending = new Map<string, Promise<PoolChange | undefined>>();
 
-  constructor(client: ApiClient, pools: PageCaches['pools']) {
+  constructor(client: ApiClient, caches: Pick<PageCaches, 'pools' | 'machineOSBuilds'>) {
     this.#client = client;
-    this.#pools = pools;
+    this.#caches = caches;
   }
 
   /** @returns undefined when there is no such pool. @throws ApiError, ApiUnreachable */
@@ -41,7 +42,7 @@ export class ChangeReader {
   }
 
   async #read(name: string): Promise<PoolChange | undefined> {
-    const pool = this.#pools.list().find(({ metadata }) => metadata.name === name);
+    const pool = this.#caches.pools.list().find(({ metadata }) => metadata.name === name);
     if (pool === undefined) return undefined;
     const signal = AbortSignal.timeout(DEADLINE_MS);
     const { items: revisions } = await this.#client.list(PoolRevisions, { signal });
@@ -55,7 +56,8 @@ export class ChangeReader {
       if (this.#kept.size <= MOST_KEPT) break;
       this.#kept.delete(oldest);
     }
-    return change;
+    // An image is built after its config was rendered, and its contents are recorded then.
+    return { ...change, contents: contentsOfConfig(this.#caches.machineOSBuilds.list(), name, names.to) };
   }
 
   /** Lists them one by one: to get them is another permission, which the page doesn't have. */

@@ -55,7 +55,7 @@ export async function livePage(
     live,
     assets,
     access,
-    changes: new ChangeReader(client, caches.pools),
+    changes: new ChangeReader(client, caches),
     cluster,
   };
   const files = tlsDir === undefined ? undefined : { directory: tlsDir, checkMs, log };

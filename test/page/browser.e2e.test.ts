@@ -57,7 +57,7 @@ async function serve(caches: PageCaches, everybody = false): Promise<PageServer>
     live,
     assets,
     access: judge,
-    changes: new ChangeReader(cluster.client, caches.pools),
+    changes: new ChangeReader(cluster.client, caches),
     cluster: 'prod',
     port: 0,
     host: '127.0.0.1',
@@ -217,6 +217,13 @@ describe('the page of a cluster', () => {
     await pool.getByText('/etc/chrony.conf changed +1 −1 by 50-chrony-worker').click();
     await pool.getByRole('region', { name: 'Lines of /etc/chrony.conf' }).getByText('+server time').waitFor();
     await pool.getByText(/auth\.json changed .* not shown: its mode/).waitFor();
+    const contents = pool.getByRole('region', { name: 'Contents of the image' });
+    await contents.getByText('23 packages (1 added, 1 removed, 21 upgraded), kernel').waitFor();
+    await contents.getByText('23 packages', { exact: true }).click();
+    const item = contents.getByRole('listitem').filter({ hasText: 'libssl3t64' });
+    expect(await item.textContent()).toBe('libssl3t64 upgraded 3.5.1-1+deb13u1 → 3.5.4-1~deb13u2');
+    await contents.getByText('And 3 packages more.').waitFor();
+    await browser.picture(page, 'contents');
     expect(await page.content()).not.toContain(FLEET_SECRET);
     expect(complaints).toEqual([]);
     await page.close();
@@ -369,6 +376,7 @@ describe('the page of a cluster', () => {
     const pool = page.getByRole('article', { name: 'Pool worker' });
     await pool.getByText(/^Change:/).click();
     await pool.getByText(/^\/etc\/chrony.conf changed/).click();
+    await pool.getByText('23 packages', { exact: true }).click();
     await page.locator('[data-node=worker-08]').click();
     await fits();
     await browser.picture(page, 'narrow-change');

@@ -1,3 +1,4 @@
+import type { BuildContents } from '../../api/build-contents.ts';
 import type { Lease, Node } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
@@ -125,6 +126,29 @@ function aPoolOf(name: string, size: number, now: number): MachineConfigPool {
   };
 }
 
+const newContents: BuildContents = {
+  summary: '23 packages (1 added, 1 removed, 21 upgraded), kernel 6.12.9 -> 6.12.14',
+  base: { from: BASE.replace(/[0-9a-f]{8}$/, '00c0ffee'), to: BASE },
+  packages: {
+    ...{ added: 1, removed: 1, upgraded: 21, downgraded: 0, changed: 0 },
+    first: [
+      { change: 'removed', name: 'telnet', from: '0.17-41' },
+      { change: 'added', name: 'nftables', to: '1.1.3-1' },
+      { change: 'upgraded', name: 'libssl3t64', from: '3.5.1-1+deb13u1', to: '3.5.4-1~deb13u2' },
+      {
+        change: 'upgraded',
+        name: 'linux-image-6.12.14-unsigned-with-a-name-as-long-as-some-have-it',
+        from: '6.12.9-1~bpo12+1.20261129.0123456789abcdef',
+        to: '6.12.14-1~bpo12+1.20261129.0123456789abcdef',
+      },
+      ...Array.from({ length: 16 }, (_, index) => ({
+        ...{ change: 'upgraded', name: `library-${index}`, from: '1.0-1', to: '1.0-2' },
+      })),
+    ],
+  },
+  kernels: { from: ['6.12.9'], to: ['6.12.14'] },
+};
+
 function buildsOf(pool: string, now: number): MachineOSBuild[] {
   const at = (seconds: number) => new Date(now - seconds * 1000).toISOString().replace(/\.\d+Z$/, 'Z');
   const target = `rendered-${pool}-9f8e7d6c`;
@@ -154,6 +178,7 @@ function buildsOf(pool: string, now: number): MachineOSBuild[] {
       buildEnd: at(1_480),
       digestedImagePushSpec: imageOf(target),
       baseImage: BASE,
+      ...(pool === 'worker' ? { contents: newContents } : {}),
       transitions: [
         {
           from: `rendered-${pool}-1a2b3c4d`,

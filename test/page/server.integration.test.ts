@@ -43,7 +43,7 @@ beforeAll(async () => {
   await putFleet(cluster, aFleet({ worker: 10, infra: 5 }, now), signal);
   const { caches, start } = createPageCaches(cluster.client, LEASE_NAMESPACE, log);
   live = new LiveView({ caches, log, inMaintenance: async () => new Set() });
-  changes = new ChangeReader(cluster.client, caches.pools);
+  changes = new ChangeReader(cluster.client, caches);
   running = Promise.all([start(stop.signal), live.run(stop.signal)]);
 }, patience(60_000));
 afterAll(async () => {

@@ -69,12 +69,15 @@ function poolObject(name: string, roles: readonly string[]): MachineConfigPool {
   };
 }
 
-/** @returns the MachineConfig that names the image the nodes come with, as an installer would write it. */
+/** The MachineConfig that names the image the nodes come with. */
+export const STOCK_CONFIG = '00-worker';
+
+/** @returns that MachineConfig, as an installer would write it. */
 export function stockMachineConfig(image: DigestedPullspec): MachineConfig {
   return {
     apiVersion: `${MCO_GROUP}/v1`,
     kind: 'MachineConfig',
-    metadata: { name: '00-worker', labels: { [labels.role]: 'worker' } },
+    metadata: { name: STOCK_CONFIG, labels: { [labels.role]: 'worker' } },
     spec: { osImageURL: image, config: { ignition: { version: '3.4.0' } } },
   };
 }

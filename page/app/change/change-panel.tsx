@@ -4,6 +4,7 @@ import { plural } from '../../../api/plural.ts';
 import type { ChangeEntry, PoolChange, PoolRow } from '../../model/view.ts';
 import { storedToken } from '../connection/sign-in.tsx';
 import { withShortHashes } from '../words.ts';
+import { Contents } from './contents.tsx';
 
 /** What the plan of an update says of a change, which every viewer may read. */
 export interface PlannedChange {
@@ -66,6 +67,7 @@ function ChangeBody({ name, pool: { source, config, from }, planned }: ChangePan
       </dl>
       {answer === undefined ? <p class="quiet">Reading the change…</p> : null}
       {answer?.ok === false ? <Unread why={answer.why} planned={planned} /> : null}
+      {change?.contents === undefined ? null : <Contents contents={change.contents} />}
       {change === undefined ? null : <Entries change={change} />}
     </div>
   );

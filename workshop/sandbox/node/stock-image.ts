@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
+import type { Package } from '../../../image/contents/package.ts';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
 
 export const STOCK_KERNEL = '6.12.57-shale';
@@ -68,6 +69,7 @@ function files(version: string): LayerEntry[] {
     text('/etc/passwd', PASSWD),
     text('/etc/group', GROUP),
     text('/etc/shadow', SHADOW, 0o000),
+    text('/var/lib/dpkg/status', dpkgStatus(STOCK_PACKAGES)),
     text('/etc/hosts', '127.0.0.1 localhost\n::1 localhost\n'),
     text('/etc/nsswitch.conf', 'passwd: files\ngroup: files\nhosts: files dns\n'),
     text(
@@ -120,6 +122,22 @@ function files(version: string): LayerEntry[] {
     noise(`/usr/lib/modules/${STOCK_KERNEL}/initramfs.img`, 96 * 1024),
     noise('/usr/share/zoneinfo/UTC', 114),
   ];
+}
+
+/** What the distribution's package manager has installed. */
+const STOCK_PACKAGES: readonly Package[] = [
+  { name: 'chrony', version: '4.6.1-3', architecture: 'all' },
+  { name: 'cri-o', version: '1.33.2-1', architecture: 'all' },
+  { name: 'kubelet', version: '1.33.2-1', architecture: 'all' },
+];
+
+/** @returns dpkg's list of packages (deb822(5)). */
+export function dpkgStatus(packages: readonly Package[]): string {
+  const stanzas = packages.map(
+    ({ name, version, architecture }) =>
+      `Package: ${name}\nStatus: install ok installed\nArchitecture: ${architecture}\nVersion: ${version}\n`,
+  );
+  return stanzas.join('\n');
 }
 
 function osRelease(version: string): string {

@@ -103,6 +103,7 @@ const DEBIANS: ReadonlySet<string> = new Set([
   '/usr/lib/os-release',
   '/usr/lib/systemd/system/systemd-sysctl.service',
   '/usr/share/zoneinfo/UTC',
+  '/var/lib/dpkg/status',
 ]);
 /** Stands in for a daemon of a node: it runs, and ignores a SIGHUP to read its configuration again. */
 const STAND_IN = "#!/bin/sh\ntrap '' HUP\nexec sleep infinity\n";

@@ -28,6 +28,7 @@ import {
 } from './step.ts';
 import { certificates, liveChange, mixedChange, rebootChange, revertChange } from './steps/changes.ts';
 import { commands } from './steps/commands.ts';
+import { newBase } from './steps/new-base.ts';
 import { clusterUp, standardMode } from './steps/standard-mode.ts';
 import { switchOff, switchOn } from './steps/switch.ts';
 
@@ -40,6 +41,7 @@ export const TOUR: readonly TourStep[] = [
   revertChange,
   rebootChange,
   mixedChange,
+  newBase,
   certificates,
   commands,
   switchOff,

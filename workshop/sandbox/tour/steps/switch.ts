@@ -1,4 +1,5 @@
 import type { ConfigMap } from '../../../../api/kubernetes.ts';
+import { MachineConfigs } from '../../../../api/machine-config.ts';
 import {
   BUILDER_DEPLOYMENT,
   DEFAULT_NAMESPACE,
@@ -8,6 +9,7 @@ import {
 import { present } from '../../../../api/present.ts';
 import { parseReference } from '../../../../image/reference.ts';
 import { RegistryError } from '../../../../image/registry/registry-error.ts';
+import { STOCK_CONFIG } from '../../cluster-objects.ts';
 import {
   expectNoDisturbance,
   expectNoReboot,
@@ -77,9 +79,10 @@ export const switchOff: TourStep = {
       act: () => tour.apply([switchConfigMap(tour, false)]),
       missingInConfig: sameConfig,
     });
+    const { spec } = await tour.client.get(MachineConfigs, STOCK_CONFIG, { signal: tour.signal });
     tour.check(
       'every node booted the stock image',
-      rolledOut.nodes.every(({ after }) => after.booted.image === tour.record.stockImage),
+      rolledOut.nodes.every(({ after }) => after.booted.image === spec.osImageURL),
       rolledOut.nodes.map(({ after }) => after.booted.image),
     );
     expectOneReboot(tour, rolledOut);
