@@ -91,12 +91,8 @@ const serviceColumns: readonly PrinterColumn[] = [
 ];
 
 /**
- * Every kind that Shale installs a CustomResourceDefinition for, in the order of manifests/crds
- * (docs/decisions/0006-kinds-are-written-once.md).
- */
-/**
- * CEL for a build whose status is what it was. Reports of vulnerabilities come after the image, and nothing is chosen by
- * them.
+ * CEL for a build whose status is what it was. Reports of vulnerabilities come after the image, and nothing is chosen
+ * by them.
  */
 const sameStatus = Object.keys(MachineOSBuildStatus.shape)
   .filter((field) => field !== 'vulnerabilities')
@@ -106,6 +102,10 @@ const sameStatus = Object.keys(MachineOSBuildStatus.shape)
   )
   .join(' && ');
 
+/**
+ * Every kind that Shale installs a CustomResourceDefinition for, in the order of manifests/crds
+ * (docs/decisions/0006-kinds-are-written-once.md).
+ */
 export const crdDefinitions: readonly CrdDefinition[] = [
   {
     kind: MachineConfigs,
