@@ -91,6 +91,18 @@ const serviceColumns: readonly PrinterColumn[] = [
 ];
 
 /**
+ * CEL for a build whose status is what it was. Reports of vulnerabilities come after the image, and nothing is chosen
+ * by them.
+ */
+const sameStatus = Object.keys(MachineOSBuildStatus.shape)
+  .filter((field) => field !== 'vulnerabilities')
+  .map(
+    (field) =>
+      `has(self.status.${field}) == has(oldSelf.status.${field}) && (!has(self.status.${field}) || self.status.${field} == oldSelf.status.${field})`,
+  )
+  .join(' && ');
+
+/**
  * Every kind that Shale installs a CustomResourceDefinition for, in the order of manifests/crds
  * (docs/decisions/0006-kinds-are-written-once.md).
  */
@@ -167,8 +179,8 @@ export const crdDefinitions: readonly CrdDefinition[] = [
       },
       // On the whole object: a rule of the status alone would not see that the status is taken away.
       {
-        rule: "has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(c, c.type == 'Succeeded' && c.status == 'True') ? has(self.status) && self.status == oldSelf.status : true",
-        message: 'status is immutable once the condition Succeeded is True',
+        rule: `has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(c, c.type == 'Succeeded' && c.status == 'True') ? has(self.status) && ${sameStatus} : true`,
+        message: 'status is immutable once the condition Succeeded is True, apart from vulnerabilities',
       },
     ],
     columns: [
