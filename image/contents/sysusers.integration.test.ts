@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
-import { accountsIn } from '../base/accounts.ts';
+import { accountsIn } from '../base/base-tree.ts';
 import { sysusersAccounts, withDeclared } from './sysusers.ts';
 
 const DECLARED = `
