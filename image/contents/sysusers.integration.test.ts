@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
-import { accountsIn } from '../base/base-tree.ts';
 import { sysusersAccounts, withDeclared } from './sysusers.ts';
 
 const DECLARED = `
@@ -28,8 +27,12 @@ test('numbers are those that systemd-sysusers gives, and it chooses the ones tha
   await mkdir(path.join(root, 'usr/lib/sysusers.d'), { recursive: true });
   await writeFile(path.join(root, 'usr/lib/sysusers.d/a.conf'), DECLARED);
   await execa('systemd-sysusers', [`--root=${root}`]);
-  const accounts = async (name: string) =>
-    Object.fromEntries(accountsIn([await readFile(path.join(root, 'etc', name), 'utf8')]));
+  const accounts = async (name: string) => {
+    const lines = (await readFile(path.join(root, 'etc', name), 'utf8')).trim().split('\n');
+    return Object.fromEntries(
+      lines.map((line) => line.split(':')).map(([who = '', , id]) => [who, Number(id)]),
+    );
+  };
   const [users, groups] = [await accounts('passwd'), await accounts('group')];
   const declared = withDeclared({ users: new Map(), groups: new Map() }, sysusersAccounts(DECLARED));
   const known = { ...users, ...groups };
