@@ -123,9 +123,12 @@ export async function systemdStockLayer(rootfs: string): Promise<readonly LayerE
   const appended = await Promise.all(
     ['/etc/passwd', '/etc/group', '/etc/shadow'].map((name) => withUsers(rootfs, name)),
   );
+  // Everything below /var is left out of the tree; its packages are what a base image is known by.
+  const packages = await readFile(path.join(rootfs, 'var/lib/dpkg/status'), 'utf8');
   return [
     ...stock,
     ...appended,
+    text('/var/lib/dpkg/status', packages),
     text('/usr/lib/tmpfiles.d/10-sandbox.conf', TMPFILES),
     text('/usr/lib/systemd/system/coreos-update-ca-trust.service', UPDATE_CA_TRUST),
   ];
