@@ -7,7 +7,7 @@ import { FLEETLOCK_KEY } from '../rollout/gates/fleet-lock-slots.ts';
 import type { NodeFeature } from '../rollout/node-feature.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
-import { SERVICES_KEY } from './observe.ts';
+import { SERVICES_KEY } from './route-events.ts';
 
 /** How the operator runs a controller of rollout/, and what a key of it stands for. */
 interface ControllerEntry extends KeyedStep {

@@ -60,7 +60,7 @@ import {
   routeEvents,
   routeLayeringEvents,
   routeLeftImagesEvents,
-} from './observe.ts';
+} from './route-events.ts';
 import type { OperatorTelemetry } from './status.ts';
 
 export interface RolloutParts {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
 import type { LayeringCaches } from '../opt-in/observe-layering.ts';
 import { SteppedWatch } from '../test/fixtures/stepped-watch.ts';
-import { LAYERING_KEY, routeLayeringEvents } from './observe.ts';
+import { LAYERING_KEY, routeLayeringEvents } from './route-events.ts';
 
 const LAYERING_DELAY = 2_000;
 

@@ -1,8 +1,8 @@
 import { readMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { begin } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
-import { guardNextBoot, makeNextBoot, settleNextBoot } from '../steps/next-boot.ts';
 import type { Phase } from '../steps/phase.ts';
+import { guardNextBoot, makeNextBoot, settleNextBoot } from '../steps/prepare-boot.ts';
 import type { Observation } from '../steps/step.ts';
 import { again, normal, publish, type StepContext, type StepOutcome } from '../steps/step-context.ts';
 import { formatNodeTarget, type PreparedUpdate } from '../steps/update.ts';

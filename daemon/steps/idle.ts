@@ -10,8 +10,8 @@ import { writeLastUpdate } from '../records/last-update.ts';
 import { readLeftOut, writeLeftOut } from '../records/left-out.ts';
 import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
-import { settleNextBoot } from './next-boot.ts';
 import { type NodeDrift, nodeDrift } from './node-drift.ts';
+import { settleNextBoot } from './prepare-boot.ts';
 import { putBack } from './repair.ts';
 import type { Observation } from './step.ts';
 import {

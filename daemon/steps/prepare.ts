@@ -3,8 +3,8 @@ import { type MachineConfigNode, PREPARE_REFUSED } from '../../api/machine-confi
 import { NodeHeld, whileFree } from '../host/while-free.ts';
 import { PrepareRefused } from '../records/current.ts';
 import { policeImages, requireSigned } from './image-policy.ts';
-import { settleNextBoot } from './next-boot.ts';
 import type { Preparation } from './preparation.ts';
+import { settleNextBoot } from './prepare-boot.ts';
 import { prepareLayered } from './prepare-layered.ts';
 import { prepareStandard } from './prepare-standard.ts';
 import { stageSpan } from './spans.ts';

@@ -6,7 +6,7 @@ import { type Current, writeCurrent } from '../records/current.ts';
 import { advance, begin, type JournalEntryAt, leftOnDisk } from '../records/journal.ts';
 import { holderOf, waitForLease } from './await-grant.ts';
 import { newWork, resumedWork } from './disk-work.ts';
-import { ContentNotBrought, guardNextBoot, makeNextBoot } from './next-boot.ts';
+import { ContentNotBrought, guardNextBoot, makeNextBoot } from './prepare-boot.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish } from './step-context.ts';
 import { asDeployed, formatNodeTarget, type Update } from './update.ts';

@@ -11,7 +11,7 @@ import { writeManagedPaths } from '../records/managed-paths.ts';
 import { waitForLease } from './await-grant.ts';
 import { type DiskWork, writeRunningConfig, writeTarget, writtenOver } from './disk-work.ts';
 import { correctCurrent, endWith, settleStateAs, updateRecordOf } from './end-update.ts';
-import { makeNextBoot } from './next-boot.ts';
+import { makeNextBoot } from './prepare-boot.ts';
 import { requestReboot } from './reboot.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';

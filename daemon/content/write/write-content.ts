@@ -215,7 +215,7 @@ function isOfImageOf(
 
 /**
  * Nothing is read where neither config has a password: a tree without users is none of a host. An image brings none;
- * those of standard mode are removed from the image's deployment (daemon/steps/next-boot.ts).
+ * those of standard mode are removed from the image's deployment (daemon/steps/prepare-boot.ts).
  */
 async function passwordsOf(
   target: WritePlace,

@@ -3,7 +3,7 @@ import { deadline } from '../../test/fixtures/patience.ts';
 import { deployment, imageOf, standard } from '../../test/fixtures/step-context.ts';
 import type { OsBackend } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
-import { settleNextBoot } from './next-boot.ts';
+import { settleNextBoot } from './prepare-boot.ts';
 
 const [ours, other, third] = [imageOf('1'), imageOf('2'), imageOf('3')];
 const layered: Current = { version: 1, mode: 'Layered', config: 'rendered-1', image: ours };
