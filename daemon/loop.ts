@@ -20,7 +20,7 @@ import { fieldsOf, loggedJournal, openJournal } from './records/journal.ts';
 import { type Daemon, reportFailure, reportSuccess } from './report-failure.ts';
 import { resumeLive, startLive } from './steps/apply-live.ts';
 import { formatAwaitedGrant } from './steps/await-grant.ts';
-import type { Beside } from './steps/beside.ts';
+import type { BackgroundTask } from './steps/background-task.ts';
 import { applyCertificate } from './steps/certificate.ts';
 import { writeTarget } from './steps/disk-work.ts';
 import { fail } from './steps/end-update.ts';
@@ -58,7 +58,7 @@ export interface DaemonOptions {
   /** Between two tries of what failed. */
   readonly backoff?: Backoff;
   /** What runs beside the steps of updates. */
-  readonly besides?: readonly Beside[];
+  readonly backgroundTasks?: readonly BackgroundTask[];
   /** ms after which certificates that could not be applied are tried again; default a minute. */
   readonly postponedMs?: number;
   readonly log: Logger;
@@ -140,13 +140,13 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   );
   await channel.synced();
   options.onSynced?.();
-  const besides = (options.besides ?? []).map((run) => run(daemon));
+  const backgroundTasks = (options.backgroundTasks ?? []).map((run) => run(daemon));
   await loop(daemon, {
     backoff: options.backoff ?? BACKOFF,
     postponedMs: options.postponedMs ?? POSTPONED_MS,
   });
   daemon.driftWatch.stop();
-  await Promise.all([watching, ...besides]);
+  await Promise.all([watching, ...backgroundTasks]);
 }
 
 async function loop(

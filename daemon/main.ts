@@ -25,10 +25,10 @@ import type { ImageSource } from './os/ostree/image-source.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
 import { pinnedImagesWork } from './pinned-images/pinned-images-loop.ts';
 import type { DaemonTelemetry } from './prometheus-metrics.ts';
-import type { BesideCommand } from './steps/beside.ts';
+import type { BackgroundCommand } from './steps/background-task.ts';
 
 /** What runs beside the steps of updates. */
-const BESIDES: readonly BesideCommand[] = [pinnedImagesWork];
+const BACKGROUND_TASKS: readonly BackgroundCommand[] = [pinnedImagesWork];
 
 export interface DaemonFlags extends DaemonLimitFlags, LogFlags {
   readonly nodeName: string;
@@ -62,7 +62,7 @@ export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
   addClusterOptions(command);
   addHostOptions(command);
   addRegistryOptions(command);
-  for (const beside of BESIDES) beside.addOptions(command);
+  for (const task of BACKGROUND_TASKS) task.addOptions(command);
   addLimitOptions(command);
   return withLogFlags(command)
     .option(
@@ -158,7 +158,7 @@ export async function runWithFlags(
         },
       }),
       ...daemonSettings(flags),
-      besides: BESIDES.map((beside) => beside.withFlags(flags)),
+      backgroundTasks: BACKGROUND_TASKS.map((task) => task.withFlags(flags)),
       log,
       tracer: tracing,
       ...(telemetry && { metrics: telemetry.metrics, onSynced: telemetry.synced }),

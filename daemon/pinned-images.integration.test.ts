@@ -33,7 +33,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('images that a node has to keep'
     };
     await using daemon = await startDaemon(node, {
       ports,
-      besides: [keepPinnedImages({ reserveBytes: 0, backoff: { firstMs: 50, longestMs: 500 } })],
+      backgroundTasks: [keepPinnedImages({ reserveBytes: 0, backoff: { firstMs: 50, longestMs: 500 } })],
     });
     const spec = standardSpec(await policies(daemon));
     await render(daemon, 'rendered-1', 'one\n');

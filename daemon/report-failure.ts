@@ -8,7 +8,7 @@ import { UnsupportedHostError } from './os/detect-backend.ts';
 import { PrepareRefused } from './records/current.ts';
 import { ChangedDisk } from './steps/preparation.ts';
 import type { Observation, Step } from './steps/step.ts';
-import { publish, type StepContext, warning } from './steps/step-context.ts';
+import { publish, recordWarning, type StepContext } from './steps/step-context.ts';
 
 /** What the loop itself needs beyond what steps are taken with. */
 export interface Daemon extends StepContext {
@@ -78,7 +78,7 @@ async function reportDrift(daemon: Daemon, { drifts }: ForeignChangeError): Prom
   daemon.telemetry.metrics.is('drifted', 'ConfigDrift');
   if (daemon.memory.drift !== why) {
     daemon.telemetry.metrics.driftFound();
-    warning(daemon, 'ConfigDriftDetected', why);
+    recordWarning(daemon, 'ConfigDriftDetected', why);
     daemon.memory.drift = why;
   }
   await daemon.channel.publishTrouble('ConfigDrift', why, daemon.signal, drifts);

@@ -4,7 +4,7 @@ import { readLastUpdate } from '../records/last-update.ts';
 import type { Phase } from '../steps/phase.ts';
 import { guardNextBoot, makeNextBoot, settleNextBoot } from '../steps/prepare-boot.ts';
 import type { Observation } from '../steps/step.ts';
-import { again, normal, publish, type StepContext, type StepOutcome } from '../steps/step-context.ts';
+import { again, publish, recordEvent, type StepContext, type StepOutcome } from '../steps/step-context.ts';
 import { formatNodeTarget, type PreparedUpdate } from '../steps/update.ts';
 import {
   type ArmedBoot,
@@ -49,7 +49,7 @@ async function armNextBoot(
     throw error;
   }
   if (observation.armed === undefined)
-    normal(context, 'Armed', `${formatNodeTarget(update.next)} applies at the node's next reboot`);
+    recordEvent(context, 'Armed', `${formatNodeTarget(update.next)} applies at the node's next reboot`);
   return again;
 }
 
@@ -86,7 +86,7 @@ async function disarm(context: StepContext, { current }: Observation): Promise<S
   memory.settledFor = undefined;
   await settleNextBoot(ports.backend, current, signal);
   if (armed !== undefined)
-    normal(context, 'Disarmed', `${formatNodeTarget(armed.next)} is no longer the node's next boot`);
+    recordEvent(context, 'Disarmed', `${formatNodeTarget(armed.next)} is no longer the node's next boot`);
   return again;
 }
 

@@ -9,7 +9,7 @@ import { present } from '../../api/present.ts';
 import { patience } from '../../test/fixtures/patience.ts';
 import { RuntimeStandIn } from '../../test/fixtures/runtime-stand-in.ts';
 import { quietChannel } from '../../test/fixtures/step-context.ts';
-import type { BesideChannel } from '../steps/beside.ts';
+import type { BackgroundChannel } from '../steps/background-task.ts';
 import { type PinnedImagesLoop, pinnedImagesWork, runPinnedImages } from './pinned-images-loop.ts';
 import type { PinnedImagesReport } from './report.ts';
 
@@ -278,7 +278,7 @@ test('what its flag says in MiB stays free', async () => {
     channel: {
       ...quietChannel,
       object,
-      update: async (compute: Parameters<BesideChannel['update']>[0]) => {
+      update: async (compute: Parameters<BackgroundChannel['update']>[0]) => {
         status = compute(object, new Date());
       },
     },

@@ -6,8 +6,8 @@ import { present } from '../../api/present.ts';
 import { wholeNumber } from '../../cluster/process.ts';
 import { type Backoff, backoffMs } from '../../cluster/work-queue.ts';
 import { type HolderChannel, whileFree } from '../host/while-free.ts';
-import type { Beside, BesideChannel, BesideCommand } from '../steps/beside.ts';
-import { warning } from '../steps/step-context.ts';
+import type { BackgroundChannel, BackgroundCommand, BackgroundTask } from '../steps/background-task.ts';
+import { recordWarning } from '../steps/step-context.ts';
 import { whyOf } from './image-runtime.ts';
 import { type KeepImagesContext, keepImages, RESERVE_BYTES } from './keep-images.ts';
 import { type PinnedImagesReport, pinnedImagesStatus, pinningProblems } from './report.ts';
@@ -43,7 +43,7 @@ const PINNED_IMAGES = {
 } as const satisfies Partial<PinnedImagesLoop>;
 
 /** The loop with its flag, as the daemon's command has it. */
-export const pinnedImagesWork: BesideCommand = {
+export const pinnedImagesWork: BackgroundCommand = {
   addOptions: (command: Command) =>
     void command.option(
       '--pinned-images-reserve <MiB>',
@@ -58,7 +58,7 @@ export const pinnedImagesWork: BesideCommand = {
 /** @param options of PINNED_IMAGES, where they differ. @returns the loop, for the daemon to run. */
 export function keepPinnedImages(
   options: Partial<Pick<PinnedImagesLoop, 'reserveBytes' | 'backoff'>>,
-): Beside {
+): BackgroundTask {
   return (context) => {
     const { ports, client, channel, signal } = context;
     return runPinnedImages({
@@ -67,14 +67,14 @@ export function keepPinnedImages(
       ...{ ports, client, channel, signal },
       pullSecretFile: context.settings.certificatePaths.pullSecret,
       publish: (report) => publish(channel, report, signal),
-      onProblem: (message) => warning(context, 'PinnedImagesFailed', message),
+      onProblem: (message) => recordWarning(context, 'PinnedImagesFailed', message),
       log: context.telemetry.log,
     });
   };
 }
 
 async function publish(
-  channel: BesideChannel,
+  channel: BackgroundChannel,
   report: PinnedImagesReport,
   signal: AbortSignal,
 ): Promise<void> {

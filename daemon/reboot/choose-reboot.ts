@@ -9,7 +9,7 @@ import { reboots } from '../steps/update.ts';
 
 /** Everything that decides whether a reboot of the userspace alone is enough, where the pool allows one. */
 export interface RebootQuestion {
-  /** Whether an update was begun live that only a reboot ends: what hangs may hang on in a soft one. */
+  /** Whether a live update began that only a reboot ends: a hung process may survive a soft reboot. */
   readonly isStuck: boolean;
   readonly causes: readonly DisruptionCause[];
   readonly booted: Pick<NodeDeployment, 'kernelArguments'>;

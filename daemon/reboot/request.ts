@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { errorMessage } from '../../api/error-message.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
-import { type StepContext, warning } from '../steps/step-context.ts';
+import { recordWarning, type StepContext } from '../steps/step-context.ts';
 import { formatNodeTarget } from '../steps/update.ts';
 import { rebootFully } from './choose-reboot.ts';
 
@@ -20,7 +20,7 @@ export async function rebootSoftly(
   const { plan, next } = entry;
   if (plan.softReboot !== true) return plan;
   const why = await requestSoftReboot(context, entry, reason);
-  warning(context, 'SoftRebootFailed', `Rebooting fully into ${formatNodeTarget(next)}: ${why}`);
+  recordWarning(context, 'SoftRebootFailed', `Rebooting fully into ${formatNodeTarget(next)}: ${why}`);
   return rebootFully(plan, why);
 }
 

@@ -26,7 +26,7 @@ import { contentOfConfigs, requireOwnContent } from './own-content.ts';
 import { finalize } from './prepare-boot.ts';
 import { applySpans } from './spans.ts';
 import type { Observation } from './step.ts';
-import { again, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
+import { again, recordWarning, type StepContext, type StepOutcome, tryPublish } from './step-context.ts';
 import { byReboot, imageChange, type Update } from './update.ts';
 
 /** Begins an update that needs no reboot, while the node's lease is the operator's. */
@@ -90,7 +90,7 @@ async function goOnByReboot(
   const { plan } = byReboot(entry, message);
   const isWritten = entry.next.mode === 'Standard';
   await context.journal.write({ ...entry, plan, ...(isWritten ? { written: true } : {}) });
-  warning(context, 'LiveApplyFailed', `${plan.config} ${plan.source}; it needs a reboot`);
+  recordWarning(context, 'LiveApplyFailed', `${plan.config} ${plan.source}; it needs a reboot`);
   return again;
 }
 

@@ -22,7 +22,7 @@ import { pathsOfConfigs } from '../host/certificates/owned-paths.ts';
 import { actOnServices, serviceActions } from './act-on-services.ts';
 import { otherHolder } from './await-grant.ts';
 import { configsOf, type Observation, type Withheld } from './step.ts';
-import { normal, type StepContext, warning } from './step-context.ts';
+import { recordEvent, recordWarning, type StepContext } from './step-context.ts';
 
 /** For events and conditions. */
 const IN_WORDS: Readonly<Record<CertificateName, string>> = {
@@ -65,7 +65,7 @@ export async function applyCertificate(
     await settleDelivery(root, name, delivery);
     memory.withheld.delete(name);
     metrics.certificates(name, 'done');
-    normal(context, 'CertificatesApplied', `Applied ${what}${done}`);
+    recordEvent(context, 'CertificatesApplied', `Applied ${what}${done}`);
   } catch (error) {
     signal.throwIfAborted();
     metrics.certificates(name, 'failed');
@@ -74,7 +74,7 @@ export async function applyCertificate(
     const reported = memory.withheld.get(name)?.why;
     const { heldBy } = observation.spec;
     memory.withheld.set(name, { version, under: configsOf(observation), heldBy, reason, why, isDue: false });
-    if (reported !== why) warning(context, 'CertificatesFailed', `Could not apply ${what}: ${why}`);
+    if (reported !== why) recordWarning(context, 'CertificatesFailed', `Could not apply ${what}: ${why}`);
   }
 }
 

@@ -18,7 +18,7 @@ import { writeTarget } from './disk-work.ts';
 import type { NodeDrift } from './node-drift.ts';
 import { recordUpdate } from './spans.ts';
 import type { Observation } from './step.ts';
-import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
+import { again, recordEvent, recordWarning, type StepContext, type StepOutcome } from './step-context.ts';
 import { formatNodeTarget } from './update.ts';
 
 /** The node runs the target: records it and ends the update. */
@@ -32,15 +32,15 @@ export async function finish(
   const record = updateRecordOf(entry, observation, 'Succeeded');
   await endWith(context, record);
   if (entry.firstBoot === true) {
-    normal(context, 'Configured', `The node came with ${formatNodeTarget(entry.next)}, and is healthy`);
+    recordEvent(context, 'Configured', `The node came with ${formatNodeTarget(entry.next)}, and is healthy`);
     return again;
   }
   const did = formatActions(entry.plan.actions);
   const { noun } = rebootWords(record);
   const how = entry.withoutGrant === true ? `${noun} without a grant` : noun;
-  if (rebooted) normal(context, 'Rebooted', `Running ${formatNodeTarget(entry.next)} after ${how}`);
+  if (rebooted) recordEvent(context, 'Rebooted', `Running ${formatNodeTarget(entry.next)} after ${how}`);
   else
-    normal(
+    recordEvent(
       context,
       'AppliedLive',
       `Running ${formatNodeTarget(entry.next)} without a reboot; actions: ${did}`,
@@ -57,7 +57,7 @@ export async function fail(
   const { ports, signal } = context;
   await correctCurrent(ports, observation.current, signal);
   await endWith(context, updateRecordOf(entry, observation, 'Failed', { why, reason: 'UpdateFailed' }));
-  warning(context, 'Degraded', `The update to ${formatNodeTarget(entry.next)} failed: ${why}`);
+  recordWarning(context, 'Degraded', `The update to ${formatNodeTarget(entry.next)} failed: ${why}`);
   return again;
 }
 
@@ -73,7 +73,7 @@ export async function endUnhealthyTarget(
 ): Promise<StepOutcome> {
   await recordTarget(context, entry, observation);
   await endWith(context, updateRecordOf(entry, observation, 'Failed', { why, reason: 'HealthCheckFailed' }));
-  warning(
+  recordWarning(
     context,
     'HealthCheckFailed',
     `Running ${formatNodeTarget(entry.next)}, which is not healthy: ${why}`,
@@ -93,7 +93,7 @@ export async function endChangedTarget(
 ): Promise<StepOutcome> {
   await recordTarget(context, entry, observation);
   await endWith(context, updateRecordOf(entry, observation, 'Failed', drift));
-  if (drift.reason === 'UpdateIncomplete') warning(context, 'Degraded', drift.why);
+  if (drift.reason === 'UpdateIncomplete') recordWarning(context, 'Degraded', drift.why);
   return again;
 }
 
@@ -129,7 +129,7 @@ export async function settleStateAs(
   const { removed, left } = await settleStateContent(writeTarget(context.ports), content, context.signal);
   if (removed.length > 0) context.telemetry.log.info({ removed }, 'Removed what no config has any more');
   if (left.length === 0) return;
-  warning(context, 'RemovedPathsLeft', `No MachineConfig has these paths any more: ${left.join('; ')}`);
+  recordWarning(context, 'RemovedPathsLeft', `No MachineConfig has these paths any more: ${left.join('; ')}`);
 }
 
 export async function endWith(context: StepContext, record: UpdateRecord): Promise<void> {

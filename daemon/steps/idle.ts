@@ -16,12 +16,12 @@ import { putBack } from './repair.ts';
 import type { Observation } from './step.ts';
 import {
   again,
-  normal,
   publish,
+  recordEvent,
+  recordWarning,
   type StepContext,
   type StepOutcome,
   untilChanged,
-  warning,
 } from './step-context.ts';
 
 /** The node runs its target: keeps it that way. */
@@ -98,9 +98,9 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
   if (why !== memory.drift) {
     if (why !== undefined) {
       context.telemetry.metrics.driftFound();
-      warning(context, 'ConfigDriftDetected', why);
+      recordWarning(context, 'ConfigDriftDetected', why);
     } else if (memory.drift !== undefined) {
-      normal(context, 'ConfigDriftEnded', 'The node matches its config again');
+      recordEvent(context, 'ConfigDriftEnded', 'The node matches its config again');
     }
     memory.drift = why;
   }

@@ -70,7 +70,7 @@ export async function contentOfConfigs(
 }
 
 /**
- * The links of the base that disabled units have no more, too: the running root no longer shows that there were any.
+ * Also the enablement links that the base image has and the config removed: the running root no longer shows them.
  */
 async function notInImage(root: string, signal: AbortSignal): Promise<Iterable<string>> {
   const image = await readTree(path.join(root, await imageEtcIn(root)), '/etc', signal);

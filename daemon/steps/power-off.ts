@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PowerOffRequest } from '../../api/annotation-requests.ts';
 import { leaseObstacle } from './await-grant.ts';
-import { again, normal, type StepContext, type StepOutcome } from './step-context.ts';
+import { again, recordEvent, type StepContext, type StepOutcome } from './step-context.ts';
 
 /** A machine that was asked to power off and still runs after this is asked again. */
 const POWER_OFF_DEADLINE_MS = 600_000;
@@ -24,7 +24,7 @@ export async function powerOff(
     return { kind: 'wait', ms: LEASE_RETRY_MS };
   }
   const why = `${by || 'somebody'} requested it${reason === '' ? '' : `: ${reason}`}`;
-  normal(context, 'PoweringOff', `Powering off: ${why}`);
+  recordEvent(context, 'PoweringOff', `Powering off: ${why}`);
   await telemetry.tracer.flush();
   await ports.host.powerOff(`powering off: ${why}`, signal);
   await delay(POWER_OFF_DEADLINE_MS, undefined, { signal });

@@ -14,7 +14,7 @@ import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
 import { type DiskWork, writeRunningConfig, writeTarget } from './disk-work.ts';
 import { daemonLimitMs } from './health.ts';
 import { contentOfConfigs, requireOwnContent } from './own-content.ts';
-import { type StepContext, warning } from './step-context.ts';
+import { recordWarning, type StepContext } from './step-context.ts';
 import { type DeploymentChange, deploymentChange, type Update } from './update.ts';
 
 /**
@@ -150,7 +150,7 @@ export async function guardNextBoot(context: StepContext): Promise<void> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined || !UNWRITABLE.has(code)) throw error;
-    warning(
+    recordWarning(
       context,
       'BootUnwatched',
       `The host will not roll back by itself if no daemon starts: ${message}`,

@@ -9,7 +9,14 @@ import { prepareLayered } from './prepare-layered.ts';
 import { prepareStandard } from './prepare-standard.ts';
 import { stageSpan } from './spans.ts';
 import type { Observation, Step } from './step.ts';
-import { again, normal, publish, type StepContext, type StepOutcome, tryPublish } from './step-context.ts';
+import {
+  again,
+  publish,
+  recordEvent,
+  type StepContext,
+  type StepOutcome,
+  tryPublish,
+} from './step-context.ts';
 import { formatNodeTarget } from './update.ts';
 
 const PROGRESS_EVERY_MS = 1_000;
@@ -33,7 +40,6 @@ export async function prepareTarget(
   if (!isRefused(context.channel.object)) await publish(context, observation, { kind: 'preparing' });
   const progress = progressReporter(context, observation);
   const { spec, current, kernelArguments } = observation;
-  const node = { spec, current, runningArguments: kernelArguments.running, stuck };
   const startedAt = Date.now();
   try {
     refuseIrreconcilable(observation);
@@ -41,10 +47,12 @@ export async function prepareTarget(
     if (stuck === undefined) await settleNextBoot(ports.backend, observation.current, signal);
     memory.prepared = await whileFree(context.channel, (held) => {
       const preparation: Preparation = {
-        ...node,
+        spec,
+        current,
+        runningArguments: kernelArguments.running,
+        stuck,
         client,
         ports,
-        ...node,
         admit: (image) =>
           image === 'any'
             ? policeImages(context, observation, [])
@@ -76,7 +84,7 @@ export async function prepareTarget(
     await progress.reported();
   }
   const { plan } = memory.prepared;
-  normal(context, 'Staged', `${formatNodeTarget(target)}: ${formatAsked(plan)} (${plan.source})`);
+  recordEvent(context, 'Staged', `${formatNodeTarget(target)}: ${formatAsked(plan)} (${plan.source})`);
   return again;
 }
 

@@ -8,7 +8,7 @@ import { holderOf, waitForLease } from './await-grant.ts';
 import { newWork, resumedWork } from './disk-work.ts';
 import { ContentNotBrought, guardNextBoot, makeNextBoot } from './prepare-boot.ts';
 import type { Observation } from './step.ts';
-import { again, normal, type StepContext, type StepOutcome, tryPublish } from './step-context.ts';
+import { again, recordEvent, type StepContext, type StepOutcome, tryPublish } from './step-context.ts';
 import { asDeployed, formatNodeTarget, type Update } from './update.ts';
 
 /** A machine that was asked to reboot and still runs after this is asked again. */
@@ -48,7 +48,7 @@ export async function rebootInto(
   const rebooting = advance(entry, 'rebooting', { brought: true, rebootingSince: new Date().toISOString() });
   await journal.write(rebooting);
   await tryPublish(context, observation, { kind: 'rebooting', plan: entry.plan });
-  normal(
+  recordEvent(
     context,
     'Rebooting',
     `${rebootWords(entry.plan).progress} into ${formatNodeTarget(entry.next)}: ${entry.plan.source}`,

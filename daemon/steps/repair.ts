@@ -10,7 +10,7 @@ import { writeLastRepair } from '../records/last-update.ts';
 import { otherHolder } from './await-grant.ts';
 import { writeTarget } from './disk-work.ts';
 import type { Observation } from './step.ts';
-import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
+import { again, recordEvent, recordWarning, type StepContext, type StepOutcome } from './step-context.ts';
 
 /**
  * Carries a request out: puts back what differs from what the node runs, as the force file does, and records it. A
@@ -41,7 +41,7 @@ export async function repair(
     const because = `${by || 'somebody'} requested a repair${under}`;
     const content = await managedContent(ports.host.root, current);
     if (content === undefined)
-      normal(context, 'ConfigPutBack', `${because}, and no config is on the node yet`);
+      recordEvent(context, 'ConfigPutBack', `${because}, and no config is on the node yet`);
     else await putBack(context, content, because);
     record = ended('Succeeded');
   } catch (error) {
@@ -49,7 +49,7 @@ export async function repair(
     // The disk is between two states: until it is not, nothing else may begin.
     if (error instanceof UndoError) throw error;
     const message = errorMessage(error).slice(0, LONGEST_MESSAGE);
-    warning(context, 'RepairFailed', message);
+    recordWarning(context, 'RepairFailed', message);
     record = { ...ended('Failed'), message };
   }
   await writeLastRepair(ports.host.root, record);
@@ -72,7 +72,7 @@ export async function putBack(context: StepContext, content: ManagedContent, bec
   const { written, removed } = await restoreContent(writeTarget(ports), content, signal);
   const paths = [...written, ...removed];
   if (paths.some((name) => name.startsWith(UNITS))) await ports.services.daemonReload(signal);
-  normal(
+  recordEvent(
     context,
     'ConfigPutBack',
     paths.length === 0

@@ -11,7 +11,7 @@ import {
 import { errorMessage } from '../../api/error-message.ts';
 import type { WarningReason } from '../../api/events.ts';
 import { annotations } from '../../api/names.ts';
-import { type StepContext, warning } from './step-context.ts';
+import { recordWarning, type StepContext } from './step-context.ts';
 
 /** What people request of the node; undefined where they request nothing. */
 export interface Requests {
@@ -76,7 +76,11 @@ function requestIn<T>(
   } catch (error) {
     memory.invalidRequests.set(annotation, text);
     if (reported !== text)
-      warning(context, invalid, `Annotation ${annotation}: expected ${expected}: ${errorMessage(error)}`);
+      recordWarning(
+        context,
+        invalid,
+        `Annotation ${annotation}: expected ${expected}: ${errorMessage(error)}`,
+      );
     return undefined;
   }
 }

@@ -14,7 +14,14 @@ import { correctCurrent, endWith, settleStateAs, updateRecordOf } from './end-up
 import { makeNextBoot } from './prepare-boot.ts';
 import { requestReboot } from './reboot.ts';
 import type { Observation } from './step.ts';
-import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
+import {
+  again,
+  recordEvent,
+  recordWarning,
+  type StepContext,
+  type StepOutcome,
+  tryPublish,
+} from './step-context.ts';
 import { formatNodeTarget } from './update.ts';
 
 /**
@@ -41,7 +48,7 @@ export async function rollBack(
   const work: DiskWork = { ports, current: entry.next, disk: 'Uncertain', signal };
   if (entry.byHost === true) await undoFiles(work, observation.current, entry.next);
   else await makeFormerNextBoot(work, observation.current);
-  normal(context, 'RollingBack', `Rebooting into what ran before ${formatNodeTarget(entry.next)}`);
+  recordEvent(context, 'RollingBack', `Rebooting into what ran before ${formatNodeTarget(entry.next)}`);
   return requestReboot(
     context,
     entry,
@@ -109,7 +116,7 @@ export async function recordHostRollback(
   const { reason, why } = mark;
   const failedBoot = hasLeftFiles ? bootID : mark.bootID;
   await journal.write(advance(entry, 'rollingBack', { failedBoot, reason, why, byHost: true }));
-  warning(context, reason, why);
+  recordWarning(context, reason, why);
   return again;
 }
 
@@ -152,6 +159,6 @@ export async function finishRollback(
   // A rollback without a reason of its own follows failed health checks (verify.ts).
   const { why, reason = 'HealthCheckFailed' } = entry;
   await endWith(context, updateRecordOf(entry, observation, 'RolledBack', { why, reason }));
-  warning(context, 'RolledBack', `Rolled back from ${formatNodeTarget(entry.next)}: ${entry.why}`);
+  recordWarning(context, 'RolledBack', `Rolled back from ${formatNodeTarget(entry.next)}: ${entry.why}`);
   return again;
 }

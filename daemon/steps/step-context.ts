@@ -90,14 +90,22 @@ export async function tryPublish(
 }
 
 /** An event for what an admin looks for, and a line in the log. */
-export function normal({ channel, telemetry }: StepContext, reason: NormalReason, message: string): void {
+export function recordEvent(
+  { channel, telemetry }: StepContext,
+  reason: NormalReason,
+  message: string,
+): void {
   const { events, log } = telemetry;
   log.info({ reason }, message);
   if (channel.object !== undefined) events.normal(channel.object, reason, message);
 }
 
-/** As normal, for what went wrong. */
-export function warning({ channel, telemetry }: StepContext, reason: WarningReason, message: string): void {
+/** As recordEvent, for what went wrong. */
+export function recordWarning(
+  { channel, telemetry }: StepContext,
+  reason: WarningReason,
+  message: string,
+): void {
   const { events, log } = telemetry;
   log.warn({ reason }, message);
   if (channel.object !== undefined) events.warning(channel.object, reason, message);

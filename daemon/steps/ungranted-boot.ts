@@ -8,7 +8,7 @@ import { type Current, imageOf, readCurrent } from '../records/current.ts';
 import { begin, type JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { currentAfterBoot, writeCorrected } from './end-update.ts';
-import { type StepContext, warning } from './step-context.ts';
+import { recordWarning, type StepContext } from './step-context.ts';
 import { formatArguments, formatNodeTarget } from './update.ts';
 
 /**
@@ -43,7 +43,7 @@ export async function takeUpBoot(context: StepContext): Promise<void> {
   }
   const undone = await undoLiveContent(context, booted, current);
   const entry = entryOf(corrected, last?.bootIDAfter ?? BOOT_UNKNOWN);
-  warning(
+  recordWarning(
     context,
     'BootedWithoutGrant',
     `The node booted ${formatBooted(corrected, current)} without a grant, instead of ${formatBooted(current, corrected)}; verifying it as an update${undone}`,

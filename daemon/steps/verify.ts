@@ -21,12 +21,12 @@ import { recordReboot } from './spans.ts';
 import type { Observation } from './step.ts';
 import {
   again,
-  normal,
   publish,
+  recordEvent,
+  recordWarning,
   type StepContext,
   type StepOutcome,
   tryPublish,
-  warning,
 } from './step-context.ts';
 import { deploymentChange, isFor, targetOf } from './update.ts';
 
@@ -166,7 +166,7 @@ export async function recheck(
   if (isHealthy && unverified === undefined && observation.lastUpdate !== undefined) {
     const { message: _why, reason: _reason, ...record } = observation.lastUpdate;
     await writeLastUpdate(ports.host.root, { ...record, result: 'Succeeded' });
-    normal(context, 'Healthy', `The health checks pass now; they failed before: ${why}`);
+    recordEvent(context, 'Healthy', `The health checks pass now; they failed before: ${why}`);
     return again;
   }
   const still = [why, ...(unverified === undefined ? [] : [unverified])].join('; ');
@@ -232,7 +232,7 @@ async function endUnhealthy(
   if (hasNewerTarget || !hasDeployment || entry.firstBoot === true || ranBefore(entry, observation))
     return endUnhealthyTarget(context, entry, observation, why);
   await context.journal.write(advance(entry, 'rollingBack', { failedBoot: observation.bootID, why }));
-  warning(context, 'HealthCheckFailed', why);
+  recordWarning(context, 'HealthCheckFailed', why);
   return again;
 }
 
@@ -275,7 +275,7 @@ async function runOptionalChecks(context: StepContext): Promise<void> {
   const { wanted } = await findHealthChecks(ports.host.root);
   const run = async ({ name, program }: HealthCheck) => {
     const end = await ports.runCheck(program, { limitMs: LEAST_CHECK_MS, signal });
-    if (!end.passed) warning(context, 'HealthCheckWarning', `Health check ${name} ${end.why}`);
+    if (!end.passed) recordWarning(context, 'HealthCheckWarning', `Health check ${name} ${end.why}`);
   };
   for (const check of wanted) await run(check);
 }

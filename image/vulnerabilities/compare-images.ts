@@ -7,8 +7,8 @@ import { compareReports, type VulnerabilityDiff } from './compare-reports.ts';
 import { type GivenReport, withGiven } from './given-reports.ts';
 import type { ReportedImage } from './image-reports.ts';
 
-/** An image of which one looks for reports. */
-export interface LookedAtImage {
+/** An image, as it is named and where it is. */
+export interface ImageToCompare {
   /** For messages. */
   readonly name: string;
   readonly reference: Reference;
@@ -31,12 +31,12 @@ export interface ComparedImages {
  */
 export async function compareImages(
   client: RegistryClient,
-  [from, to]: readonly [LookedAtImage, LookedAtImage],
+  [from, to]: readonly [ImageToCompare, ImageToCompare],
   options: { readonly architecture: string; readonly given?: readonly GivenReport[] },
   signal: AbortSignal,
 ): Promise<ComparedImages> {
   const { architecture, given = [] } = options;
-  const reportsOf = async (looked: LookedAtImage) => {
+  const reportsOf = async (looked: ImageToCompare) => {
     const image = await reportedImage(client, looked, architecture, signal);
     return withGiven(await attachedReports(client, looked.reference, image, signal), given);
   };
@@ -47,7 +47,7 @@ export async function compareImages(
 /** A report may name the image of one architecture, its index or, of an image in no registry, its configuration. */
 async function reportedImage(
   client: RegistryClient,
-  { name, reference, description }: LookedAtImage,
+  { name, reference, description }: ImageToCompare,
   architecture: string,
   signal: AbortSignal,
 ): Promise<ReportedImage> {

@@ -173,7 +173,7 @@ describe('which reports are compared', () => {
   });
 
   test('without one nothing is claimed, and it is said which is missing and why', () => {
-    const sbom = scan([], { source: 'sbom.json', noScan: 'nobody has scanned' });
+    const sbom = scan([], { source: 'sbom.json', notAScanBecause: 'nobody has scanned' });
     const diff = compareReports(reports(OLD, sbom), reports(NEW, scan([])));
     expect(diff).toEqual({
       reports: { from: null, to: { source: 'scan.json', tool: 'Trivy 1' } },
@@ -187,10 +187,10 @@ describe('which reports are compared', () => {
 
 describe('what VEX says', () => {
   const says = (statement: Partial<VexStatement>): VexStatement => ({
-    ...{ ids: ['CVE-1'], says: 'absent', packages: [], ...statement },
+    ...{ ids: ['CVE-1'], status: 'not_affected', packages: [], ...statement },
   });
   const vex = (...statements: readonly VexStatement[]) =>
-    scan([], { source: 'vex.json', noScan: 'it is VEX and no scan', statements });
+    scan([], { source: 'vex.json', notAScanBecause: 'it is VEX and no scan', statements });
   const brought = (...statements: readonly VexStatement[]) => {
     const after = [
       scan([finding('GHSA-1', { aliases: ['CVE-1'], version: '1:1' })], { bom: 'urn:uuid:one' }),
@@ -205,8 +205,8 @@ describe('what VEX says', () => {
     ['of its package, without the epoch', [says({ packages: [{ name: 'libssl3', version: '1' }] })], []],
     ['of another version', [says({ packages: [{ name: 'libssl3', version: '2' }] })], ['CVE-1']],
     ['of another package', [says({ packages: [{ name: 'curl' }] })], ['CVE-1']],
-    ['that it is present', [says({ says: 'present' })], ['CVE-1']],
-    ['later that it is present', [says({}), says({ says: 'present' })], ['CVE-1']],
+    ['that it is present', [says({ status: 'affected' })], ['CVE-1']],
+    ['later that it is present', [says({}), says({ status: 'affected' })], ['CVE-1']],
     ['by the digest of the image', [says({ image: { digest: digestOf('new') } })], []],
     ['by the name of the image', [says({ image: { repository: 'new' } })], []],
     ['of the document that is the scan', [says({ image: { bom: 'urn:uuid:one' } })], []],

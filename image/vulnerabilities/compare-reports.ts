@@ -1,8 +1,8 @@
 import { by } from '../../api/order.ts';
 import { SEVERITIES, type Severity, type SeverityCounts } from '../../api/vulnerabilities.ts';
-import { worstSeverity } from './fields.ts';
 import { applyVex, choosePair, type ImageReports, toolName } from './image-reports.ts';
 import type { ScanFinding, VulnerabilityReport } from './report.ts';
+import { worstSeverity } from './severity.ts';
 
 /** A vulnerability that one of two images has. */
 export interface Vulnerability {
@@ -66,7 +66,7 @@ export function compareReports(from: ImageReports, to: ImageReports): Vulnerabil
 
 /** Why an image has no report; where there is something that looks like one, what is wrong with that. */
 function missingReport({ image, reports }: ImageReports): string {
-  const why = reports.map(({ source, noScan }) => `${source} is no scan: ${noScan}`);
+  const why = reports.map(({ source, notAScanBecause }) => `${source} is no scan: ${notAScanBecause}`);
   return [`no report of vulnerabilities for ${image.name}`, ...why].join('; ');
 }
 

@@ -1,16 +1,9 @@
 import { z } from 'zod';
 import type { Severity } from '../../api/vulnerabilities.ts';
-import {
-  digestsIn,
-  list,
-  optionalText,
-  severityFrom,
-  severityWord,
-  shortText,
-  worstSeverity,
-} from './fields.ts';
+import { digestsIn, list, optionalText, shortText } from './fields.ts';
 import { parsePackageUrl } from './package-url.ts';
 import type { NamedPackage, ReadReport, ScanFinding, VexStatement } from './report.ts';
+import { severityFrom, severityWord, worstSeverity } from './severity.ts';
 
 const NestedComponent = z.object({
   'bom-ref': optionalText,
@@ -94,7 +87,7 @@ export function readCycloneDx(json: unknown): ReadReport {
     created: metadata?.timestamp,
     subjects: subjectsOf(subject),
     bom: serialNumber,
-    noScan: why,
+    notAScanBecause: why,
     findings: why === undefined ? counted.flatMap((found) => findingsOf(found, refs, subject)) : [],
     statements: why === undefined ? [] : counted.flatMap((found) => statementsOf(found, refs)),
   };
@@ -242,7 +235,7 @@ function fixedIn(recommendation: string, name: string): string | undefined {
 function statementsOf(found: Vulnerability, refs: Refs): readonly VexStatement[] {
   const about = {
     ids: [found.id, ...aliasesOf(found)],
-    says: ABSENT.has(found.analysis?.state) ? ('absent' as const) : ('present' as const),
+    status: ABSENT.has(found.analysis?.state) ? ('not_affected' as const) : ('affected' as const),
   };
   if (found.affects.length === 0) return [{ ...about, packages: [] }];
   return found.affects.map(({ ref }) => {

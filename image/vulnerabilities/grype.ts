@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { digestsIn, list, optionalText, severityFrom, severityWord, shortText } from './fields.ts';
+import { digestsIn, list, optionalText, shortText } from './fields.ts';
 import type { ReadReport, ScanFinding } from './report.ts';
+import { severityFrom, severityWord } from './severity.ts';
 
 const Match = z.object({
   vulnerability: z.object({

@@ -68,7 +68,7 @@ export function choosePair(from: ImageReports, to: ImageReports): ScanPair {
 }
 
 function scansOf({ reports }: ImageReports): readonly VulnerabilityReport[] {
-  return reports.filter(({ noScan }) => noScan === undefined);
+  return reports.filter(({ notAScanBecause }) => notAScanBecause === undefined);
 }
 
 function newest(scans: readonly VulnerabilityReport[]): VulnerabilityReport | undefined {
@@ -107,7 +107,7 @@ export function applyVex({ image, reports }: ImageReports, scan: VulnerabilityRe
     }),
   );
   const isAbsent = (finding: ScanFinding) =>
-    statements.findLast((statement) => isAbout(statement, finding))?.says === 'absent';
+    statements.findLast((statement) => isAbout(statement, finding))?.status === 'not_affected';
   return { scan, findings: scan.findings.filter((finding) => !isAbsent(finding)), remarks: [...remarks] };
 }
 

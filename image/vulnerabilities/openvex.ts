@@ -42,7 +42,7 @@ export function readOpenVex(json: unknown): ReadReport {
     tool: author ?? 'an unnamed author',
     created: timestamp,
     subjects: [],
-    noScan: 'it is VEX and no scan',
+    notAScanBecause: 'it is VEX and no scan',
     findings: [],
     statements: inTime.flatMap(statementsOf),
   };
@@ -53,7 +53,7 @@ function statementsOf({
   products,
   status,
 }: Statement): readonly VexStatement[] {
-  const says = status === 'not_affected' || status === 'fixed' ? 'absent' : 'present';
+  const isAffected = status !== 'not_affected' && status !== 'fixed';
   return products.map((product) => {
     const purl = parsePackageUrl(purlOf(product));
     const hash = Object.entries(product.hashes ?? {}).find(([kind]) => kind === 'sha-256')?.[1];
@@ -65,7 +65,7 @@ function statementsOf({
     const isImage = purl?.type === 'oci' || digest !== undefined;
     return {
       ids: [name, ...aliases],
-      says,
+      status: isAffected ? 'affected' : 'not_affected',
       image: digest !== undefined ? { digest } : purl?.type === 'oci' ? { repository: purl.name } : undefined,
       packages: isImage || inside.length > 0 ? inside : [packageOf(product)],
     };

@@ -70,8 +70,8 @@ describe('of Trivy', () => {
       'it has no results of packages',
     ],
     ['has no results', null, 'it has no results of packages'],
-  ])('a report that %s', (_what, Results, noScan) => {
-    expect(read({ SchemaVersion: 2, Results }).noScan).toBe(noScan);
+  ])('a report that %s', (_what, Results, notAScanBecause) => {
+    expect(read({ SchemaVersion: 2, Results }).notAScanBecause).toBe(notAScanBecause);
   });
 });
 
@@ -252,7 +252,7 @@ describe('of CycloneDX', () => {
     ['has no components', bom([found()], { components: [] }), 'it has no components'],
     ['was analysed to the end', bom([found({ analysis: { state: 'exploitable' } })]), 'has an analysis'],
   ])('a document that %s is no scan', (_what, document, why) => {
-    expect(read(document)).toMatchObject({ noScan: expect.stringContaining(why), findings: [] });
+    expect(read(document)).toMatchObject({ notAScanBecause: expect.stringContaining(why), findings: [] });
   });
 
   test.each<[string, object, readonly string[]]>([
@@ -377,8 +377,8 @@ describe('of SARIF', () => {
       { tool: { driver: { name: 'CodeQL', rules: [] } }, results: [{ ruleId: 'js/xss' }] },
       'its results are of no vulnerabilities of packages',
     ],
-  ])('a log %s', (_what, one, noScan) => {
-    expect(read(sarif(one)).noScan).toBe(noScan);
+  ])('a log %s', (_what, one, notAScanBecause) => {
+    expect(read(sarif(one)).notAScanBecause).toBe(notAScanBecause);
   });
 });
 
@@ -418,16 +418,16 @@ describe('of OpenVEX', () => {
     };
     const report = read(vex(statement));
     expect(report.statements).toEqual([
-      expect.objectContaining({ ids: ['CVE-2026-0001', 'GHSA-1'], says: 'absent', ...expected }),
+      expect.objectContaining({ ids: ['CVE-2026-0001', 'GHSA-1'], status: 'not_affected', ...expected }),
     ]);
-    expect(report.noScan).toBe('it is VEX and no scan');
+    expect(report.notAScanBecause).toBe('it is VEX and no scan');
   });
 
   test('statements are in the order of their time', () => {
     const product = { products: [{ '@id': 'pkg:oci/base' }], vulnerability: 'CVE-2026-0001' };
     const later = { ...product, status: 'affected', timestamp: '2026-03-03T00:00:00Z' };
     const report = read(vex(later, { ...product, status: 'not_affected' }));
-    expect(report.statements.map(({ says }) => says)).toEqual(['absent', 'present']);
+    expect(report.statements.map(({ status }) => status)).toEqual(['not_affected', 'affected']);
   });
 });
 

@@ -33,8 +33,8 @@ export type VexImage =
 /** What somebody says of vulnerabilities in an image (VEX), apart from a scan. */
 export interface VexStatement {
   readonly ids: readonly string[];
-  /** `absent`: the image is not affected, or it is resolved there, or the scanner was wrong. */
-  readonly says: 'present' | 'absent';
+  /** `not_affected`: the image is not, or it is resolved there, or the scanner was wrong. */
+  readonly status: 'affected' | 'not_affected';
   /** The image that it is about; absent: the one that its document is about. */
   readonly image?: VexImage | undefined;
   /** Empty: whichever package has it. */
@@ -57,8 +57,8 @@ export interface VulnerabilityReport {
   readonly subjects: readonly (readonly Digest[])[];
   /** CycloneDX: the serial number, by which statements elsewhere name it. */
   readonly bom?: string | undefined;
-  /** Why it is no list of what an image has; a clause. */
-  readonly noScan?: string | undefined;
+  /** Set where the document does not list what a scan found, such as VEX; a clause for messages. */
+  readonly notAScanBecause?: string | undefined;
   readonly findings: readonly ScanFinding[];
   readonly statements: readonly VexStatement[];
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { Severity } from '../../api/vulnerabilities.ts';
-import { digestsIn, list, optionalText, severityFrom, severityOfWord, shortText } from './fields.ts';
+import { digestsIn, list, optionalText, shortText } from './fields.ts';
 import type { ReadReport, ScanFinding } from './report.ts';
+import { severityFrom, severityOfWord } from './severity.ts';
 
 /** A text of several lines; Trivy and Grype put the whole description of a vulnerability into one. */
 const longText = z
@@ -63,7 +64,7 @@ export function readSarif(json: unknown): ReadReport {
     subjects: runs.map(({ properties }) =>
       digestsIn([...(properties?.repoDigests ?? []), properties?.imageID]),
     ),
-    noScan: noScanBecause(runs, complete),
+    notAScanBecause: noScanBecause(runs, complete),
     findings: complete.flatMap(findingsOf),
     statements: [],
   };

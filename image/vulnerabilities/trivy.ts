@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { digestsIn, list, optionalText, severityFrom, severityWord, shortText } from './fields.ts';
+import { digestsIn, list, optionalText, shortText } from './fields.ts';
 import type { ReadReport, ScanFinding } from './report.ts';
+import { severityFrom, severityWord } from './severity.ts';
 
 const Score = z.number().min(0).max(10).nullish();
 
@@ -35,7 +36,7 @@ export function readTrivy(json: unknown): ReadReport {
     tool: ['Trivy', Trivy?.Version].filter((part) => part !== undefined).join(' '),
     created: CreatedAt,
     subjects: [digestsIn([...(Metadata?.RepoDigests ?? []), Metadata?.ImageID])],
-    noScan: results.length === 0 ? 'it has no results of packages' : undefined,
+    notAScanBecause: results.length === 0 ? 'it has no results of packages' : undefined,
     findings: results
       .flatMap(({ Vulnerabilities }) => Vulnerabilities)
       .filter(({ Status }) => Status !== 'not_affected')

@@ -16,7 +16,7 @@ import type { NodeStep } from '../pools/node-step.ts';
 const DOING = {
   take: 'carrying out its update',
   drain: 'carrying out its update',
-  hold: 'carrying out its update',
+  'keep-lease': 'carrying out its update',
   finish: 'ending its update',
   'back-out': 'putting it back in service',
   'let-go': 'releasing it',

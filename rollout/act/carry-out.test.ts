@@ -155,7 +155,7 @@ it('a pass that takes long leaves the rest of the nodes to the next, but ends wh
 });
 
 it('a node whose update was finished after the pass had observed it is left to the next pass', async () => {
-  const hold = { kind: 'hold', why: 'the daemon applies the update' } as const;
+  const hold = { kind: 'keep-lease', why: 'the daemon applies the update' } as const;
   const { taken } = await pass({ a: hold, b: { kind: 'finish' } }, { a: { grant: GRANT } });
   expect(taken).toEqual(['finish']);
 });

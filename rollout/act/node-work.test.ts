@@ -384,11 +384,13 @@ describe('ending the work on a node', () => {
   it('waits under the lease while the daemon works', async () => {
     put(busy);
     const before = cluster.writes;
-    expect(await take({ kind: 'hold', why: '' })).toEqual({});
+    expect(await take({ kind: 'keep-lease', why: '' })).toEqual({});
     expect([grant(), holder()]).toEqual([granted('Disrupt'), US]);
     expect(cluster.writes).toBe(before);
     put({ ...busy, lease: 'ops' });
-    expect(await take({ kind: 'hold', why: '' })).toEqual({ note: 'skipped: its lease is held by ops' });
+    expect(await take({ kind: 'keep-lease', why: '' })).toEqual({
+      note: 'skipped: its lease is held by ops',
+    });
   });
 
   it('writes nothing where there is nothing to do', async () => {

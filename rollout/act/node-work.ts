@@ -116,7 +116,7 @@ export class NodeWork {
         return this.#take(piece, step.level, signal);
       case 'drain':
         return this.#drain(piece, signal);
-      case 'hold':
+      case 'keep-lease':
         return this.#keepLease(piece, signal);
       case 'finish':
         return this.#finish(piece, signal);

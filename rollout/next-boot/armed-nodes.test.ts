@@ -307,7 +307,7 @@ describe('a pool whose reboots are left to others', () => {
       ]),
     );
     expect(steps.get('a')?.kind).toBe('back-out');
-    expect(steps.get('b')?.kind).toBe('hold');
+    expect(steps.get('b')?.kind).toBe('keep-lease');
   });
 
   it.each<[string, Partial<NodeState>, boolean]>([

@@ -171,7 +171,7 @@ describe('a node that is down after its update', () => {
     });
     const { halted: why, steps } = decide([lost, observed('b')], {}, {}, settings);
     expect(why).toMatch(/a \(not Ready since its update\)/);
-    expect(steps.get('a')?.kind).toBe('hold');
+    expect(steps.get('a')?.kind).toBe('keep-lease');
     expect(
       decide([{ ...lost, lease: { by: 'us', since: -640_000 } }], {}, {}, settings).halted,
     ).toBeUndefined();

@@ -196,7 +196,7 @@ function stepsUnderWay(moment: PoolMoment, holdOn: HoldOn): Map<string, NodeStep
       if (step.kind === 'none') return [];
       const wait = step.kind === 'drain' ? lost(state) : undefined;
       if (wait === undefined) return [[state.name, step]];
-      return [[state.name, { kind: wait.backsOut ? 'back-out' : 'hold', why: wait.why }]];
+      return [[state.name, { kind: wait.backsOut ? 'back-out' : 'keep-lease', why: wait.why }]];
     }),
   );
 }

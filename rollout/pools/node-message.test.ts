@@ -23,14 +23,14 @@ test.each<[string, Partial<NodeState>, NodeStep | undefined, string | RegExp | u
   ['it is away and prepares', { ...preparing, ...away }, undefined, 'not waited for: it was switched off'],
   ['it is drained', {}, drain, 'is being drained'],
   ['it is drained, and prepares', preparing, drain, 'is being drained'],
-  ['its step says why', preparing, { kind: 'hold', why: 'reboots' }, 'reboots'],
+  ['its step says why', preparing, { kind: 'keep-lease', why: 'reboots' }, 'reboots'],
   ['it is backed out', away, { kind: 'back-out', why: 'it was switched off' }, 'it was switched off'],
   ['it is let go', {}, { kind: 'let-go', why: 'failed' }, 'failed'],
   ['it is suspended', {}, { kind: 'suspend', why: 'lost its lease' }, 'lost its lease'],
   [
     'it runs the target and is verified',
     verifying,
-    { kind: 'hold', why: 'the daemon applies the update' },
+    { kind: 'keep-lease', why: 'the daemon applies the update' },
     'verifying: etcd is away',
   ],
   [
@@ -49,7 +49,7 @@ test.each<[string, Partial<NodeState>, NodeStep | undefined, string | RegExp | u
   [
     'hooks are pending, and another step is next',
     hooks('before', 'lb'),
-    { kind: 'hold', why: 'reboots' },
+    { kind: 'keep-lease', why: 'reboots' },
     'reboots',
   ],
 ])('what is reported of a node where %s', (_what, more, step, expected) => {

@@ -28,7 +28,7 @@ function hookRemark({ hooks }: NodeState, { kind }: NodeStep): string | undefine
 
 function stepRemark(step: NodeStep): string | undefined {
   switch (step.kind) {
-    case 'hold':
+    case 'keep-lease':
     case 'suspend':
     case 'back-out':
     case 'let-go':

@@ -29,8 +29,8 @@ import {
 } from './progress.ts';
 
 /**
- * A node that had to reboot because its live update failed proves nothing to others, nor does one that booted the
- * target before the rollout came to it: that the pool had stopped, or was paused, would count for nothing.
+ * Only a granted update that succeeded as it was planned proves the target. A reboot after a failed live update does
+ * not, nor does a boot without a grant, by which a rollout that has stopped or is paused would go on.
  *
  * @param soak ms for which an update must have held before it counts as proof.
  * @param now ms since the epoch.

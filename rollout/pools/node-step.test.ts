@@ -29,23 +29,23 @@ describe('the next step for a node', () => {
   it.each<[string, Partial<NodeState>, string]>([
     ['nothing of ours on it', { progress: reboot }, 'none'],
     ['cordoned, reboot staged', { lease: ours, work: cordoned, progress: reboot }, 'drain'],
-    ['granted, reboot staged', { lease: ours, work: granted, progress: reboot }, 'hold'],
-    ['granted, lease expired', { work: granted, progress: reboot }, 'hold'],
-    ['in the middle of the reboot', { lease: ours, work: granted, progress: preparing }, 'hold'],
+    ['granted, reboot staged', { lease: ours, work: granted, progress: reboot }, 'keep-lease'],
+    ['granted, lease expired', { work: granted, progress: reboot }, 'keep-lease'],
+    ['in the middle of the reboot', { lease: ours, work: granted, progress: preparing }, 'keep-lease'],
     ['rebooted and Ready', { lease: ours, work: granted }, 'finish'],
-    ['rebooted, not Ready', { lease: ours, work: granted, ready: false }, 'hold'],
-    ['rebooted, down a moment', { lease: ours, work: granted, ...downAt(8_500) }, 'hold'],
+    ['rebooted, not Ready', { lease: ours, work: granted, ready: false }, 'keep-lease'],
+    ['rebooted, down a moment', { lease: ours, work: granted, ...downAt(8_500) }, 'keep-lease'],
     ['rebooted, down for long', { lease: ours, work: granted, ...downAt(8_000) }, 'let-go'],
     ['rebooted, down for long and let go', { work: cordoned, ...downAt(8_000) }, 'none'],
     ['rebooted, let go and back', { work: cordoned, ...downAt(8_000), ready: true }, 'finish'],
-    ['rebooted, Ready is the old boot’s', { lease: ours, work: granted, bootAgrees: false }, 'hold'],
-    ['granted live', { lease: ours, work: live, progress: restart }, 'hold'],
+    ['rebooted, Ready is the old boot’s', { lease: ours, work: granted, bootAgrees: false }, 'keep-lease'],
+    ['granted live', { lease: ours, work: live, progress: restart }, 'keep-lease'],
     ['updated live', { lease: ours, work: live }, 'finish'],
     ['a live update failed and a reboot is asked for', { lease: ours, work: live, progress: reboot }, 'none'],
     ['only the lease is left', { lease: ours }, 'finish'],
     ['the lease is ours and nothing is staged', { lease: ours, progress: preparing }, 'back-out'],
-    ['cordoned and a new target came', { lease: ours, work: cordoned, progress: preparing }, 'hold'],
-    ['failed a moment ago', { lease: ours, work: granted, progress: failedAt(9_500) }, 'hold'],
+    ['cordoned and a new target came', { lease: ours, work: cordoned, progress: preparing }, 'keep-lease'],
+    ['failed a moment ago', { lease: ours, work: granted, progress: failedAt(9_500) }, 'keep-lease'],
     ['failed for long', { lease: ours, work: granted, progress: failedAt(9_000) }, 'let-go'],
     ['failed for long and let go', { work: cordoned, progress: failedAt(9_000) }, 'none'],
     [
@@ -86,7 +86,7 @@ describe('the next step for a node', () => {
     [
       'rebooting, flagged meanwhile',
       { lease: ours, work: granted, progress: preparing, holders: [heldBy('flagged')] },
-      'hold',
+      'keep-lease',
     ],
     ['updated live, flagged meanwhile', { lease: ours, work: live, holders: [heldBy('flagged')] }, 'finish'],
     [
@@ -116,7 +116,7 @@ describe('the next step for a node', () => {
     [
       'granted, then another target came',
       { lease: ours, work: granted, progress: reboot, assigned: false },
-      'hold',
+      'keep-lease',
     ],
   ])('%s', (_what, more, step) => {
     expect(nodeStep(aState('n', more), context).kind).toBe(step);
@@ -131,7 +131,9 @@ describe('the next step for a node', () => {
 
   it('in a closed pool finishes what was granted and backs out of the rest', () => {
     const closed = { ...context, closed: 'the pool is paused' };
-    expect(nodeStep(aState('n', { lease: ours, work: granted, progress: reboot }), closed).kind).toBe('hold');
+    expect(nodeStep(aState('n', { lease: ours, work: granted, progress: reboot }), closed).kind).toBe(
+      'keep-lease',
+    );
     expect(nodeStep(aState('n', { lease: ours, work: granted }), closed).kind).toBe('finish');
     expect(nodeStep(aState('n', { lease: ours, work: cordoned, progress: reboot }), closed)).toEqual({
       kind: 'back-out',

@@ -11,7 +11,7 @@ export type NodeStep =
   /** Drain the cordoned node if its plan requires it, then grant. */
   | { readonly kind: 'drain' }
   /** Keep the lease while the daemon works. */
-  | { readonly kind: 'hold'; readonly why: string }
+  | { readonly kind: 'keep-lease'; readonly why: string }
   /** The node runs its target and serves: uncordon, release the lease, withdraw the grant. */
   | { readonly kind: 'finish' }
   /** Undo what was started and not granted yet. */
@@ -103,14 +103,14 @@ function isOnlyLeft({ lease, work }: NodeState): boolean {
 function stepWhenUpdated(node: NodeState, { unhealthyAfter, now }: NodeStepContext): NodeStep {
   if (isUnhealthy(node, unhealthyAfter, now))
     return letGo(node, 'the node has not been Ready for too long after its update');
-  if (!node.ready) return { kind: 'hold', why: 'waiting for the node to become Ready' };
+  if (!node.ready) return { kind: 'keep-lease', why: 'waiting for the node to become Ready' };
   // The Ready condition outlives a reboot by the node monitor's grace period; the boot id does not.
-  if (!node.bootAgrees) return { kind: 'hold', why: 'waiting for the kubelet to report the new boot' };
+  if (!node.bootAgrees) return { kind: 'keep-lease', why: 'waiting for the kubelet to report the new boot' };
   return { kind: 'finish' };
 }
 
 function stepWhenDegraded(node: NodeState, since: number, { patience, now }: NodeStepContext): NodeStep {
-  if (since + patience > now) return { kind: 'hold', why: 'the update failed' };
+  if (since + patience > now) return { kind: 'keep-lease', why: 'the update failed' };
   return letGo(node, 'the update has been failing for too long');
 }
 
@@ -122,7 +122,7 @@ function letGo(node: NodeState, why: string): NodeStep {
 function stepWhenStaged(node: NodeState, disruptive: boolean, { closed }: NodeStepContext): NodeStep {
   const { grant, cordon } = node.work;
   if (grant === 'Disrupt' || (grant === 'Live' && !disruptive)) {
-    return { kind: 'hold', why: 'the daemon applies the update' };
+    return { kind: 'keep-lease', why: 'the daemon applies the update' };
   }
   // What is staged is out of date: going on would disrupt the node twice.
   const outdated = node.assigned ? undefined : 'the pool has another target';
@@ -136,11 +136,11 @@ function stepWhenPreparing(
   why = 'the daemon is preparing the update',
 ): NodeStep {
   // Cordoned and perhaps rebooting for an earlier target: out of service until the daemon reports.
-  if (work.grant !== undefined) return { kind: 'hold', why };
+  if (work.grant !== undefined) return { kind: 'keep-lease', why };
   // It stages nothing now: who waits for the lease would wait for ever.
   const [holder] = holders;
   if (holder !== undefined) return { kind: 'back-out', why: holder.message };
-  if (work.cordon !== undefined) return { kind: 'hold', why };
+  if (work.cordon !== undefined) return { kind: 'keep-lease', why };
   return { kind: 'back-out', why: 'nothing is staged, so the lease is not needed' };
 }
 

@@ -262,7 +262,7 @@ describe('Updating', () => {
   });
 
   const waiting: [NodeStep, string | undefined][] = [
-    [{ kind: 'hold', why: 'the daemon applies the update' }, 'the daemon applies the update'],
+    [{ kind: 'keep-lease', why: 'the daemon applies the update' }, 'the daemon applies the update'],
     [{ kind: 'suspend', why: 'lost its lease to ops' }, 'lost its lease to ops'],
     [{ kind: 'back-out', why: 'the pool is paused' }, 'the pool is paused'],
     [{ kind: 'let-go', why: 'failing for too long' }, 'failing for too long'],

@@ -3,7 +3,7 @@ import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machi
 import type { StatusChannel, StepContext } from './step-context.ts';
 
 /** The node's own MachineConfigNode, for work that maintains fields of its status. */
-export interface BesideChannel extends StatusChannel {
+export interface BackgroundChannel extends StatusChannel {
   /** @param compute given the object as it is then; returns the status to write. @throws ApiError */
   update(
     compute: (object: MachineConfigNode, now: Date) => MachineConfigNodeStatus | undefined,
@@ -12,11 +12,13 @@ export interface BesideChannel extends StatusChannel {
 }
 
 /** Work on the node beside the steps of updates, which never wait for it. Ends when the signal is aborted. */
-export type Beside = (context: StepContext & { readonly channel: BesideChannel }) => Promise<void>;
+export type BackgroundTask = (
+  context: StepContext & { readonly channel: BackgroundChannel },
+) => Promise<void>;
 
 /** Such work with the options that it has on the daemon's command line. */
-export interface BesideCommand {
+export interface BackgroundCommand {
   addOptions(command: Command): void;
   /** @param flags of the command line. */
-  withFlags(flags: OptionValues): Beside;
+  withFlags(flags: OptionValues): BackgroundTask;
 }
