@@ -77,8 +77,9 @@ export function interruptible(options: StageOptions): StageOptions {
 }
 
 /**
- * The host's image tool. One implementation each for ostree, rpm-ostree and bootc; everything above speaks of
- * deployments and never of a tool.
+ * What keeps the host's operating system. There is an implementation for ostree, one for rpm-ostree and bootc on
+ * ostree, and one for bootc with composefs. Everything above speaks of deployments; the few decisions that depend on
+ * the tool go by {@link OsTool}.
  */
 export interface OsBackend {
   /** @returns which tool it is, for an admin to read. */

@@ -20,6 +20,12 @@ const LOGS =
 const NEXT_REBOOT =
   'needs a node in layered mode, and a machine to log in to; test/e2e/next-reboot.e2e.test.ts reboots such a node';
 
+const DEMO =
+  'needs what make demo KEEP=1 leaves; workshop/sandbox/tour/steps/new-base.ts changes a base image';
+const SCANNER =
+  'no scanner is installed; test/e2e/vulnerabilities.integration.test.ts attaches reports to images';
+const BUILT =
+  'needs a pool with images; builder/steps/built-contents.test.ts compares images that builds made';
 const WALK = 'needs the change that the page describes';
 
 export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
@@ -63,10 +69,31 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
       'needs a container engine; builder/engine/engine-image.test.ts uses an image again by the key that signed its inputs',
   },
   'docs/how-to/base-images.md': {
+    'make demo KEEP=1': 'test/e2e runs the same tour',
+    'REGISTRY=$(bin/shale sandbox status | awk \'$1 == "registry" {print $2}\')': DEMO,
+    'STOCK=$(bin/shale sandbox status | awk \'$1 == "stock" {print $3}\')': DEMO,
+    'bin/shale enable --image-repository "$REGISTRY/os/{pool}" --wait': DEMO,
+    'kubectl patch mc 00-worker --type merge --patch "{\\"spec\\":{\\"osImageURL\\":\\"$STOCK\\"}}" --dry-run=client -o yaml > old-base.yaml':
+      DEMO,
+    'bin/shale plan -f old-base.yaml --packages': DEMO,
+    'kubectl apply -f old-base.yaml': DEMO,
+    'bin/shale status --wait --timeout 10m': DEMO,
+    'kubectl get mosb -o jsonpath=\'{range .items[*]}{.status.contents.summary}{"\\n"}{end}\'': DEMO,
+    'make down': 'takes down the sandbox of this checkout, which is not the page’s',
     'shale plan -f new-base.yaml --packages':
       'names an image of the reader’s; cli/plan/read-changed-bases.test.ts compares the images of a plan',
     'shale plan -f new-base.yaml --packages -o markdown':
       'names an image of the reader’s; cli/plan/read-changed-bases.test.ts compares the images of a plan',
+    'IMAGE=registry.example.com/os/base@sha256:…': SCANNER,
+    'trivy image --format json --output report.json $IMAGE': SCANNER,
+    'oras attach --artifact-type application/vnd.aquasec.trivy.report+json $IMAGE report.json': SCANNER,
+    'shale plan -f new-base.yaml --fail-on severity=critical --fail-on kernel --fail-on removed-package=openssh-server':
+      'names an image of the reader’s; test/cli/vulnerabilities.integration.test.ts fails plans by what they bring',
+    'kubectl patch mcp worker --type merge --patch \'{"spec":{"shale":{"holds":{"acceptedBaseImages":["sha256:…"]}}}}\'':
+      'names an image of the reader’s; rollout/controllers/held-vulnerabilities.test.ts accepts one',
+    'shale history worker': BUILT,
+    'shale explain worker-0': BUILT,
+    "kubectl get machineosbuild NAME -o jsonpath='{.status.contents}'": BUILT,
   },
   'docs/how-to/new-nodes.md': {
     'shale build --pool worker -f manifests/ --base "$BASE" --push registry.example.com/os/worker:first --cluster-policies':
