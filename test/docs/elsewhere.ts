@@ -69,6 +69,10 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
       'needs a container engine; builder/engine/engine-image.test.ts uses an image again by the key that signed its inputs',
   },
   'docs/how-to/base-images.md': {
+    'shale plan -f new-base.yaml --packages':
+      'names an image of the reader’s; cli/plan/read-changed-bases.test.ts compares the images of a plan',
+    'shale plan -f new-base.yaml --packages -o markdown':
+      'names an image of the reader’s; cli/plan/read-changed-bases.test.ts compares the images of a plan',
     'make demo KEEP=1': 'test/e2e runs the same tour',
     'REGISTRY=$(bin/shale sandbox status | awk \'$1 == "registry" {print $2}\')': DEMO,
     'STOCK=$(bin/shale sandbox status | awk \'$1 == "stock" {print $3}\')': DEMO,
@@ -80,10 +84,6 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'bin/shale status --wait --timeout 10m': DEMO,
     'kubectl get mosb -o jsonpath=\'{range .items[*]}{.status.contents.summary}{"\\n"}{end}\'': DEMO,
     'make down': 'takes down the sandbox of this checkout, which is not the page’s',
-    'shale plan -f new-base.yaml --packages':
-      'names an image of the reader’s; cli/plan/read-changed-bases.test.ts compares the images of a plan',
-    'shale plan -f new-base.yaml --packages -o markdown':
-      'names an image of the reader’s; cli/plan/read-changed-bases.test.ts compares the images of a plan',
     'IMAGE=registry.example.com/os/base@sha256:…': SCANNER,
     'trivy image --format json --output report.json $IMAGE': SCANNER,
     'oras attach --artifact-type application/vnd.aquasec.trivy.report+json $IMAGE report.json': SCANNER,
