@@ -67,6 +67,30 @@ describe('of the layers of an image', () => {
     expect(packages(await fold([[...links, database]]))).toEqual(['bash 5-1']);
   });
 
+  test.each<[string, Entry[], string, readonly string[]]>([
+    ['/usr/lib/sysimage/dpkg', [file('usr/lib/sysimage/dpkg/status', stanza('a', '1'))], '', ['a 1']],
+    ['/usr/share/dpkg/database', [file('usr/share/dpkg/database/status', stanza('a', '1'))], '', ['a 1']],
+    [
+      '/usr/lib/sysimage/dpkg behind a link',
+      [
+        file('usr/lib/sysimage/dpkg/status', stanza('a', '1')),
+        link('var/lib/dpkg', '../../usr/lib/sysimage/dpkg'),
+      ],
+      '/var/lib/dpkg/status',
+      ['a 1'],
+    ],
+    [
+      'two places, of which dpkg uses its own',
+      [file('usr/lib/sysimage/dpkg/status', stanza('a', '1')), file(STATUS, stanza('a', '2'))],
+      '/var/lib/dpkg/status',
+      ['a 2'],
+    ],
+  ])('the packages of dpkg are found in %s, once', async (place, layer, path, expected) => {
+    const tree = await fold([layer]);
+    expect(packages(tree)).toEqual(expected);
+    expect(contents(tree).databases.map((each) => each.path)).toEqual([path || `${place}/status`]);
+  });
+
   test('a container of an ostree commit has its files as hard links to objects', async () => {
     const objects: readonly (readonly [string, string | Buffer])[] = [
       [
