@@ -192,6 +192,25 @@ test('kernels are the directories with one, and units those that something wants
   });
 });
 
+test('a unit is not enabled by a link that is left over of one that is not there any more', async () => {
+  const wants = (name: string) => `etc/systemd/system/multi-user.target.wants/${name}`;
+  const tree = await fold([
+    [
+      link('lib', 'usr/lib'),
+      file('usr/lib/systemd/system/getty@.service'),
+      file('usr/lib/systemd/system/moved.service'),
+      file('usr/local/lib/systemd/system/own.service'),
+      // dpkg leaves such a link when it removes a package without its configuration.
+      link(wants('chrony.service'), '/usr/lib/systemd/system/chrony.service'),
+      link(wants('getty@tty1.a.service'), '/lib/systemd/system/getty@.service'),
+      // systemd looks for a unit by the name of the link, wherever it leads.
+      link(wants('moved.service'), '/opt/moved.service'),
+      link(wants('own.service'), '/usr/local/lib/systemd/system/own.service'),
+    ],
+  ]);
+  expect(contents(tree).units.enabled).toEqual(['getty@tty1.a.service', 'moved.service', 'own.service']);
+});
+
 test('accounts of sysusers.d have their numbers, but those of passwd come first', async () => {
   const tree = await fold([
     [
