@@ -211,6 +211,17 @@ test('a unit is not enabled by a link that is left over of one that is not there
   expect(contents(tree).units.enabled).toEqual(['getty@tty1.a.service', 'moved.service', 'own.service']);
 });
 
+test('the release of an operating system is known where links lead to one of several', async () => {
+  const tree = await fold([
+    [
+      link('etc/os-release', '../usr/lib/os-release'),
+      link('usr/lib/os-release', './os.release.d/os-release-coreos'),
+      file('usr/lib/os.release.d/os-release-coreos', 'NAME="Example Linux"\nVERSION_ID=42\n'),
+    ],
+  ]);
+  expect(contents(tree).os).toEqual({ NAME: 'Example Linux', VERSION_ID: '42' });
+});
+
 test('accounts of sysusers.d have their numbers, but those of passwd come first', async () => {
   const tree = await fold([
     [
