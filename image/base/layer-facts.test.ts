@@ -67,6 +67,30 @@ describe('of the layers of an image', () => {
     expect(packages(await fold([[...links, database]]))).toEqual(['bash 5-1']);
   });
 
+  test.each<[string, Entry[], string, readonly string[]]>([
+    ['/usr/lib/sysimage/dpkg', [file('usr/lib/sysimage/dpkg/status', stanza('a', '1'))], '', ['a 1']],
+    ['/usr/share/dpkg/database', [file('usr/share/dpkg/database/status', stanza('a', '1'))], '', ['a 1']],
+    [
+      '/usr/lib/sysimage/dpkg behind a link',
+      [
+        file('usr/lib/sysimage/dpkg/status', stanza('a', '1')),
+        link('var/lib/dpkg', '../../usr/lib/sysimage/dpkg'),
+      ],
+      '/var/lib/dpkg/status',
+      ['a 1'],
+    ],
+    [
+      'two places, of which dpkg uses its own',
+      [file('usr/lib/sysimage/dpkg/status', stanza('a', '1')), file(STATUS, stanza('a', '2'))],
+      '/var/lib/dpkg/status',
+      ['a 2'],
+    ],
+  ])('the packages of dpkg are found in %s, once', async (place, layer, path, expected) => {
+    const tree = await fold([layer]);
+    expect(packages(tree)).toEqual(expected);
+    expect(contents(tree).databases.map((each) => each.path)).toEqual([path || `${place}/status`]);
+  });
+
   test('a container of an ostree commit has its files as hard links to objects', async () => {
     const objects: readonly (readonly [string, string | Buffer])[] = [
       [
@@ -166,6 +190,36 @@ test('kernels are the directories with one, and units those that something wants
     kernels: ['6.12.14', '6.12.9'],
     units: { present: ['a.service', 'c.timer'], enabled: ['a.service', 'c.timer'], masked: ['b.service'] },
   });
+});
+
+test('a unit is not enabled by a link that is left over of one that is not there any more', async () => {
+  const wants = (name: string) => `etc/systemd/system/multi-user.target.wants/${name}`;
+  const tree = await fold([
+    [
+      link('lib', 'usr/lib'),
+      file('usr/lib/systemd/system/getty@.service'),
+      file('usr/lib/systemd/system/moved.service'),
+      file('usr/local/lib/systemd/system/own.service'),
+      // dpkg leaves such a link when it removes a package without its configuration.
+      link(wants('chrony.service'), '/usr/lib/systemd/system/chrony.service'),
+      link(wants('getty@tty1.a.service'), '/lib/systemd/system/getty@.service'),
+      // systemd looks for a unit by the name of the link, wherever it leads.
+      link(wants('moved.service'), '/opt/moved.service'),
+      link(wants('own.service'), '/usr/local/lib/systemd/system/own.service'),
+    ],
+  ]);
+  expect(contents(tree).units.enabled).toEqual(['getty@tty1.a.service', 'moved.service', 'own.service']);
+});
+
+test('the release of an operating system is known where links lead to one of several', async () => {
+  const tree = await fold([
+    [
+      link('etc/os-release', '../usr/lib/os-release'),
+      link('usr/lib/os-release', './os.release.d/os-release-coreos'),
+      file('usr/lib/os.release.d/os-release-coreos', 'NAME="Example Linux"\nVERSION_ID=42\n'),
+    ],
+  ]);
+  expect(contents(tree).os).toEqual({ NAME: 'Example Linux', VERSION_ID: '42' });
 });
 
 test('accounts of sysusers.d have their numbers, but those of passwd come first', async () => {

@@ -65,6 +65,12 @@ describe('of packages', () => {
       { ...rpm(['a', '1-1']), format: 'dpkg' },
       ['added a x86_64 1-1', 'removed a x86_64 1-1'],
     ],
+    [
+      'a key for another, whose versions are their fingerprints',
+      rpm(['gpg-pubkey', '2-1', ''], ['gpg-pubkey', '7-1', '']),
+      rpm(['gpg-pubkey', '1-1', ''], ['gpg-pubkey', '7-1', '']),
+      ['removed gpg-pubkey  2-1', 'added gpg-pubkey  1-1'],
+    ],
     ['nothing', rpm(['a', '1-1']), rpm(['a', '1-1']), []],
   ])('%s', (_, before, after, expected) => {
     const changes = packageChanges([before], [after]);

@@ -57,7 +57,8 @@ type Root = ContentTree['root'];
  */
 const RPM_PLACES = ['/usr/lib/sysimage/rpm', '/usr/share/rpm', '/var/lib/rpm'];
 const RPM_FILES = ['rpmdb.sqlite', 'Packages.db', 'Packages'];
-const DPKG_PLACE = '/var/lib/dpkg';
+/** dpkg's own, and where images have it whose /var begins empty: a link to it comes with the boot (tmpfiles.d(5)). */
+const DPKG_PLACES = ['/var/lib/dpkg', '/usr/lib/sysimage/dpkg', '/usr/share/dpkg/database'];
 /** apk-tools 3 moves its database. */
 const APK_FILES = ['/usr/lib/apk/db/installed', '/lib/apk/db/installed'];
 
@@ -103,11 +104,16 @@ function factsOfPath(root: Root, path: string): readonly FoundFacts[] {
   return facts === undefined ? [] : [{ path, facts }];
 }
 
-/** distroless has a file for each package in status.d. */
+/** The first place with one counts, as for RPM. */
 function dpkgFiles(root: Root): readonly FoundFacts[] {
-  const below = `${DPKG_PLACE}/status.d`;
+  return DPKG_PLACES.map((place) => dpkgFilesIn(root, place)).find((files) => files.length > 0) ?? [];
+}
+
+/** distroless has a file for each package in status.d. */
+function dpkgFilesIn(root: Root, place: string): readonly FoundFacts[] {
+  const below = `${place}/status.d`;
   return [
-    ...factsOfPath(root, `${DPKG_PLACE}/status`),
+    ...factsOfPath(root, `${place}/status`),
     ...entriesAt(root, below).flatMap(([name]) => factsOfPath(root, `${below}/${name}`)),
   ];
 }

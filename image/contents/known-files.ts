@@ -73,7 +73,8 @@ export const knownFiles: readonly KnownFile[] = [
   },
   {
     most: MOST_SETTINGS,
-    isAt: (file) => path.basename(file) === 'os-release',
+    // A release with several variants has a file for each, and a link to one of them.
+    isAt: (file) => path.basename(file).startsWith('os-release'),
     begins: (head) => /^(NAME|ID|PRETTY_NAME|VERSION|VERSION_ID)=/.test(firstStatement(textOf(head))),
     read: (bytes) => ({ kind: 'osRelease', fields: osReleaseFields(textOf(bytes)) }),
   },

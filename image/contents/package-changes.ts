@@ -9,7 +9,7 @@ const BY_INTEREST = ['removed', 'downgraded', 'changed', 'added', 'upgraded'] as
 
 /**
  * What becomes of a package. `changed`: neither version comes before the other, or only the architecture is another.
- * Packages that may be installed in several versions, as RPM's kernels, are added and removed.
+ * Packages that may be installed in several versions, as RPM's kernels, are added and removed, and so are keys.
  */
 export interface PackageChange {
   readonly change: (typeof PACKAGE_CHANGES)[number];
@@ -55,6 +55,9 @@ function byName(databases: readonly PackageDatabase[]): ReadonlyMap<string, read
   return new Map([...grouped].map(([key, group]) => [key, group.map(({ each }) => each)]));
 }
 
+/** `rpm --import` keeps a key as a package of this name. Its version is the key's number: none is newer than others. */
+const RPM_KEY = 'gpg-pubkey';
+
 /** Of one name: what is on both sides cancels out, then one and one of an architecture are a pair. */
 function changesOf(
   subject: Pick<PackageChange, 'format' | 'name'>,
@@ -63,24 +66,38 @@ function changesOf(
 ): readonly PackageChange[] {
   const gone = without(before, after);
   const come = without(after, before);
-  const architectures = [...new Set([...gone, ...come].map(({ architecture }) => architecture))].sort();
-  const [left, right] = [gone[0], come[0]];
   // As when a package is no longer the same for all architectures.
-  if (gone.length === 1 && come.length === 1 && left !== undefined && right !== undefined) {
-    return [paired(subject, left, right)];
-  }
+  const isOne = gone.length === 1 && come.length === 1;
+  const architectureOf = ({ architecture }: Package) => (isOne ? '' : architecture);
+  const architectures = [...new Set([...gone, ...come].map(architectureOf))].sort();
   return architectures.flatMap((architecture) => {
-    const of = (list: readonly Package[]) => list.filter((each) => each.architecture === architecture);
-    const [from, to] = [of(gone), of(come)];
-    const [one, two] = [from[0], to[0]];
-    if (from.length === 1 && to.length === 1 && one !== undefined && two !== undefined) {
-      return [paired(subject, one, two)];
-    }
-    return [
-      ...from.map(({ version }) => ({ ...subject, change: 'removed' as const, architecture, from: version })),
-      ...to.map(({ version }) => ({ ...subject, change: 'added' as const, architecture, to: version })),
-    ];
+    const of = (list: readonly Package[]) => list.filter((each) => architectureOf(each) === architecture);
+    return changesOfOne(subject, of(gone), of(come));
   });
+}
+
+function changesOfOne(
+  subject: Pick<PackageChange, 'format' | 'name'>,
+  gone: readonly Package[],
+  come: readonly Package[],
+): readonly PackageChange[] {
+  const [from, to] = [gone[0], come[0]];
+  const isPair = gone.length === 1 && come.length === 1 && subject.name !== RPM_KEY;
+  if (isPair && from !== undefined && to !== undefined) return [paired(subject, from, to)];
+  return [
+    ...gone.map(({ version, architecture }) => ({
+      ...subject,
+      change: 'removed' as const,
+      architecture,
+      from: version,
+    })),
+    ...come.map(({ version, architecture }) => ({
+      ...subject,
+      change: 'added' as const,
+      architecture,
+      to: version,
+    })),
+  ];
 }
 
 function without(list: readonly Package[], others: readonly Package[]): readonly Package[] {

@@ -1,10 +1,13 @@
-import { entriesAt, type TreeNode } from './file-tree.ts';
+import { entriesAt, nodeAt, type TreeNode } from './file-tree.ts';
 
 /** systemd's units in an image; names in order. */
 export interface Units {
   /** All that have a file, or a link that is not a mask. */
   readonly present: readonly string[];
-  /** Those that another unit wants, requires or upholds by a link, which `systemctl enable` or the vendor made. */
+  /**
+   * Those that another unit wants, requires or upholds by a link, which `systemctl enable` or the vendor made; without
+   * links that are left over of a unit that is not there any more.
+   */
   readonly enabled: readonly string[];
   /** Those that can't start. */
   readonly masked: readonly string[];
@@ -30,15 +33,22 @@ export function unitsOfTree(root: Root): Units {
       .filter(([, is]) => is === state)
       .map(([name]) => name)
       .sort();
-  const enabled = new Set(PLACES.flatMap((place) => enabledIn(root, place)));
+  const enabled = new Set(PLACES.flatMap((place) => enabledIn(root, place, units)));
   return { present: those('present'), enabled: [...enabled].sort(), masked: those('masked') };
 }
 
-function enabledIn(root: Root, place: string): readonly string[] {
+/** systemd looks for a unit by the name of the link, or by that of its template; the link leads to other places. */
+function enabledIn(root: Root, place: string, units: ReadonlyMap<string, unknown>): readonly string[] {
   return entriesAt(root, place)
     .filter(([name]) => DEPENDENCIES.test(name))
-    .flatMap(([name]) => entriesAt(root, `${place}/${name}`))
-    .flatMap(([wanted, link]) => (UNIT.test(wanted) && !isMask(link) ? [wanted] : []));
+    .flatMap(([name]) => {
+      const isThere = (wanted: string) =>
+        units.has(wanted.replace(/@.*(?=\.[^.]+$)/, '@')) ||
+        nodeAt(root, `${place}/${name}/${wanted}`) !== undefined;
+      return entriesAt(root, `${place}/${name}`).flatMap(([wanted, link]) =>
+        UNIT.test(wanted) && !isMask(link) && isThere(wanted) ? [wanted] : [],
+      );
+    });
 }
 
 function isMask(node: TreeNode): boolean {

@@ -93,6 +93,10 @@ describe("RPM's header", () => {
     });
   });
 
+  test('has what stands behind the signed region in place of what the region has, as RPM reads it', () => {
+    expect(parseRpmHeader(rpmHeader(bash, { version: '9' }))).toEqual({ ...BASH, version: '2:9-1.fc41' });
+  });
+
   test.each([
     ['no bytes', Buffer.alloc(0)],
     ['bytes that end in the index', rpmHeader(bash).subarray(0, 50)],

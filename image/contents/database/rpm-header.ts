@@ -33,9 +33,8 @@ export function parseRpmHeader(header: Uint8Array): Package {
   const end = data + view.getUint32(4);
   const found = new Map<number, { readonly type: number; readonly at: number }>();
   for (let at = 8; at < data; at += ENTRY) {
-    // A tag of the signed region that stands again behind it is the older one's replacement, so the first counts.
-    const tag = view.getUint32(at);
-    if (!found.has(tag)) found.set(tag, { type: view.getUint32(at + 4), at: data + view.getUint32(at + 8) });
+    // A tag behind the signed region replaces that of the region (rpm, lib/header.c, hdrblobImport).
+    found.set(view.getUint32(at), { type: view.getUint32(at + 4), at: data + view.getUint32(at + 8) });
   }
   const place = (tag: number, type: number): number | undefined => {
     const entry = found.get(tag);

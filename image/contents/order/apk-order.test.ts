@@ -3,9 +3,11 @@ import { compareApkVersions } from './apk-order.ts';
 
 /** By apk-package(5): each comes before the next. */
 const ASCENDING = [
+  '0.1.0_alpha_pre1',
   '0.1.0_alpha',
   '0.1.0_alpha1',
   '0.1.0_alpha2',
+  '0.1.0_alpha_p1',
   '0.1.0_beta1',
   '0.1.0_pre1',
   '0.1.0_rc1-r0',
@@ -16,8 +18,10 @@ const ASCENDING = [
   '0.1.0-r10',
   '0.1.0_cvs20200101',
   '0.1.0_svn1',
+  '0.1.0_git20261129_rc1',
   '0.1.0_git20261129-r0',
   '0.1.0_git20261129-r1',
+  '0.1.0_git20261129~1f',
   '0.1.0_hg1',
   '0.1.0_p0',
   '0.1.0_p1',
@@ -29,6 +33,8 @@ const ASCENDING = [
   '0.1.0a~2e-r1',
   '0.1.0b_alpha',
   '0.1.0b',
+  '0.1.0.0',
+  '0.1.0.01a',
   '0.1.0.1',
   '0.1.001',
   '0.1.010',
