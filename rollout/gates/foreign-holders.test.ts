@@ -117,8 +117,8 @@ describe('a rollout', () => {
           { plan: { ...plan, actions: [...REBOOT] } },
         ),
       });
-    expect(stepsOf([at({ unschedulable: true })])).toEqual(['hold a']);
-    expect(stepsOf([at({ unschedulable: true, taints })])).toEqual(['hold a']);
+    expect(stepsOf([at({ unschedulable: true })])).toEqual(['keep-lease a']);
+    expect(stepsOf([at({ unschedulable: true, taints })])).toEqual(['keep-lease a']);
   });
 
   it('goes on with a node that Shale cordoned before it was killed', () => {

@@ -93,7 +93,7 @@ const stepsOf = ({ steps }: PoolDecision) => [...steps].map(([name, { kind }]) =
 
 describe('steps', () => {
   it.each([
-    ['just within', 899, 'hold a'],
+    ['just within', 899, 'keep-lease a'],
     ['at the end of', 900, 'let-go a'],
   ])('a failed node is given up %s the operator’s patience', (_what, seconds, step) => {
     const node = failed('a', NOW - seconds * 1000, { lease: { by: 'us' } });

@@ -96,7 +96,9 @@ test('an image is described as text, with the files of its layer, and an index w
   const { stdout } = await shale(...look, '--files');
   expect(stdout).toMatch(/^Platform: +linux\/arm64, from an index of linux\/amd64, linux\/arm64$/m);
   expect(stdout).toMatch(/^Pool: +worker$/m);
-  expect(stdout).toMatch(/^Attached: +provenance \(in-toto\), list of files \(SPDX\)$/m);
+  expect(stdout).toMatch(
+    /^Attached: +provenance \(in-toto\), list of files \(SPDX\), list of what it has \(packages, /m,
+  );
   expect(stdout).toMatch(/^2 +[0-9.]+ KiB +rendered-worker-\w+ +sha256:/m);
   expect(stdout).toMatch(/^From rendered-worker-\w+\n {2}on .*os\/stock@sha256:\w+: None$/m);
   expect(stdout).toMatch(/^0644 +0:0 +.* B +\/etc\/chrony.conf$/m);

@@ -57,7 +57,11 @@ test('an image that is built with a key is signed by it, and by no other', async
   expect(JSON.parse(inspected.stdout)).toMatchObject({
     signatures: 1,
     signedByKey: true,
-    referrers: [{ artifactType: 'application/vnd.in-toto+json' }, { artifactType: 'application/spdx+json' }],
+    referrers: [
+      { artifactType: 'application/vnd.in-toto+json' },
+      { artifactType: 'application/spdx+json' },
+      { artifactType: 'application/vnd.shale.image-contents.v1+json' },
+    ],
   });
   const refused = await inspect(built.stdout, '--key', other.public);
   expect(refused.exitCode).toBe(1);
@@ -69,7 +73,7 @@ test('without a key an image has provenance, and without provenance nothing', as
   const plain = JSON.parse((await inspect((await build('--no-attest')).stdout)).stdout) as object;
   expect(plain).toMatchObject({ referrers: [], signatures: 0 });
   const attested = JSON.parse((await inspect((await build()).stdout)).stdout) as object;
-  expect(attested).toMatchObject({ referrers: [{}, {}], signatures: 0 });
+  expect(attested).toMatchObject({ referrers: [{}, {}, {}], signatures: 0 });
 });
 
 test('a key that can not sign is refused before anything is pushed, without a word of it', async () => {

@@ -191,6 +191,7 @@ test(
     expect(referrers.map(({ artifactType }) => artifactType)).toEqual([
       'application/vnd.in-toto+json',
       'application/spdx+json',
+      'application/vnd.shale.image-contents.v1+json',
     ]);
     const { config } = await describeImage(client(), at, 'amd64', signal);
     expect(config.config?.Labels).toMatchObject({

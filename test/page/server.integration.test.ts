@@ -306,7 +306,8 @@ describe("with the cluster's tokens", () => {
       expect((await change('nowhere')).status).toBe(404);
       const text = await (await change('worker')).text();
       expect(text).not.toContain(FLEET_SECRET);
-      const { changes, ...names } = JSON.parse(text) as PoolChange;
+      const { changes, contents, ...names } = JSON.parse(text) as PoolChange;
+      expect(contents?.kernels).toEqual({ from: ['6.12.9'], to: ['6.12.14'] });
       expect(names).toEqual({
         pool: 'worker',
         from: 'rendered-worker-1a2b3c4d',
