@@ -53,8 +53,16 @@ try {
     const rendered = { ...made, spec: { ...made.spec, osImageURL: baseImage } };
     const pushSpec = `${registry.host}/os/worker:${number}`;
     const input: AppendInput = {
-      ...{ pool: 'worker', rendered, baseImage, pushSpec, ...inForce, froms: [], architecture },
-      ...{ version: '0', created: '1970-01-01T00:00:00Z', baseRecords: [] },
+      pool: 'worker',
+      rendered,
+      baseImage,
+      pushSpec,
+      ...inForce,
+      froms: [],
+      architecture,
+      version: '0',
+      created: '1970-01-01T00:00:00Z',
+      baseRecords: [],
     };
     const { image } = await appendBuild(client, input, signal);
     const apiVersion = 'machineconfiguration.openshift.io/v1';
@@ -67,14 +75,24 @@ try {
     };
     const claim = {
       build: {
-        ...{ apiVersion, kind: 'MachineOSBuild', metadata: { name: `b-${number}` }, spec },
+        apiVersion,
+        kind: 'MachineOSBuild',
+        metadata: { name: `b-${number}` },
+        spec,
         status: { digestedImagePushSpec: image },
       },
       machineOSConfig: {
-        ...{ apiVersion, kind: 'MachineOSConfig', metadata: { name: 'worker' } },
+        apiVersion,
+        kind: 'MachineOSConfig',
+        metadata: { name: 'worker' },
         spec: { machineConfigPool: { name: 'worker' }, renderedImagePushSpec: pushSpec },
       },
-      ...{ rendered, inForce, configs: () => undefined, record, isHeld: false, signingKeys: {} },
+      rendered,
+      inForce,
+      configs: () => undefined,
+      record,
+      isHeld: false,
+      signingKeys: {},
     };
     const loop = monitorEventLoopDelay({ resolution: 1 });
     const [cpu, started] = [process.cpuUsage(), performance.now()];

@@ -122,7 +122,13 @@ async function build(
       if (flags.engineWorkDir !== tmpdir()) await removeLeftovers(flags.engineWorkDir);
       const events = createEventRecorder(client, LEASE, log);
       return runBuilder({
-        ...{ client, events, log, logLevel: flags.logLevel, metrics, tracer: tracing, signal: leading },
+        client,
+        events,
+        log,
+        logLevel: flags.logLevel,
+        metrics,
+        tracer: tracing,
+        signal: leading,
         ...imageOptions(flags),
         engine: engineParts(flags, enginesOf(flags, { client, log }), flags.parallelEngine),
         parallel: flags.parallel,
@@ -136,7 +142,11 @@ async function build(
 function imageOptions(flags: BuilderFlags) {
   const { namespace, insecureRegistry, architecture, attest, signingKeySecret } = flags;
   return {
-    ...{ namespace, architecture, attest, signingKeySecret, version: SHALE_VERSION },
+    namespace,
+    architecture,
+    attest,
+    signingKeySecret,
+    version: SHALE_VERSION,
     plainHttp: new Set(insecureRegistry),
     created: imageTime(process.env),
   };

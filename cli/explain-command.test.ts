@@ -128,13 +128,15 @@ test('of a node that failed at its target, its state and what to do are explaine
   const failed = aMachineConfigNode('a', undefined, {
     conditions: [condition('NodeDegraded', 'True', 'etcd is away')],
     lastUpdate: {
-      ...{ config: 'rendered-worker-1', actions: [], causes: [], source: '', result: 'RolledBack' },
-      ...{
-        startedAt: '2026-11-20T10:00:00Z',
-        finishedAt: '2026-11-20T10:05:00Z',
-        bootIDBefore: '1',
-        bootIDAfter: '2',
-      },
+      config: 'rendered-worker-1',
+      actions: [],
+      causes: [],
+      source: '',
+      result: 'RolledBack',
+      startedAt: '2026-11-20T10:00:00Z',
+      finishedAt: '2026-11-20T10:05:00Z',
+      bootIDBefore: '1',
+      bootIDAfter: '2',
     },
   });
   const explained = explainNode('a', observed({ machineConfigNodes: [failed] }), [], 0);

@@ -4,8 +4,15 @@ import type { Retriable } from '../view/retriable.ts';
 import { formatRetry } from './retry-command.ts';
 
 const update: UpdateRecord = {
-  ...{ config: 'rendered-2', actions: [], causes: [], source: 'test', bootIDBefore: '1', bootIDAfter: '2' },
-  ...{ startedAt: '', finishedAt: '', result: 'Failed' },
+  config: 'rendered-2',
+  actions: [],
+  causes: [],
+  source: 'test',
+  bootIDBefore: '1',
+  bootIDAfter: '2',
+  startedAt: '',
+  finishedAt: '',
+  result: 'Failed',
 };
 
 test.each<[Retriable, string]>([

@@ -89,7 +89,15 @@ async function setUp() {
   const termsBegun = (count: number) =>
     vi.waitUntil(() => terms.length === count, { timeout: patience(SECONDS) });
   return {
-    ...{ state, hasty, beSilent, stop, start, logged, terms, termsBegun, untilAborted },
+    state,
+    hasty,
+    beSilent,
+    stop,
+    start,
+    logged,
+    terms,
+    termsBegun,
+    untilAborted,
     leading: leading.promise,
   };
 }

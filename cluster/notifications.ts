@@ -163,7 +163,9 @@ function cloudEvent(
     time: new Date(now()).toISOString(),
     datacontenttype: 'application/json',
     data: {
-      ...{ type, reason, message },
+      type,
+      reason,
+      message,
       object: { apiVersion, kind, namespace, name },
       change,
     },

@@ -9,7 +9,9 @@ const config = (name: string, resourceVersion: string, more: Partial<MachineConf
   apiVersion: 'machineconfiguration.openshift.io/v1',
   kind: 'MachineConfig',
   metadata: {
-    ...{ name, resourceVersion, uid: '1' },
+    name,
+    resourceVersion,
+    uid: '1',
     labels: pool.spec.machineConfigSelector?.matchLabels ?? {},
     ...more,
   },

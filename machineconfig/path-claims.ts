@@ -68,7 +68,11 @@ export function claimsByPlace(claims: readonly PathClaim[]): ReadonlyMap<string,
 
 function entryClaim(path: string, type: PathClaim['type'], what: string, target?: string): PathClaim {
   return {
-    ...{ path, place: realPlace(path), type, what, origin: 'entry' },
+    path,
+    place: realPlace(path),
+    type,
+    what,
+    origin: 'entry',
     ...(target !== undefined && { target }),
     subjects: () => [{ kind: 'file', subject: path }],
   };
@@ -76,7 +80,10 @@ function entryClaim(path: string, type: PathClaim['type'], what: string, target?
 
 function textClaims(unit: NodeUnit): PathClaim[] {
   return [...unitFiles(unit).keys()].map((path) => ({
-    ...{ path, place: realPlace(path), type: 'file', origin: 'unit text' },
+    path,
+    place: realPlace(path),
+    type: 'file',
+    origin: 'unit text',
     what:
       posix.basename(path) === unit.name ? `the file of unit ${unit.name}` : `a drop-in of unit ${unit.name}`,
     subjects: () => [unitSubject(unit)],
@@ -86,7 +93,11 @@ function textClaims(unit: NodeUnit): PathClaim[] {
 function linkClaims(config: ConfigOutline): PathClaim[] {
   const units = unitsOf(config);
   return unitLinks(units, unknownTree).links.map(({ path, target }) => ({
-    ...{ path, place: realPlace(path), type: 'symlink', origin: 'unit link', target },
+    path,
+    place: realPlace(path),
+    type: 'symlink',
+    origin: 'unit link',
+    target,
     what: `a link of unit ${posix.basename(target === '/dev/null' ? path : target)}`,
     subjects: () => [...units.units.values()].filter((unit) => links(units, unit, path)).map(unitSubject),
   }));
@@ -121,7 +132,10 @@ function unitSubject({ name }: NodeUnit): Subject {
 function keysInHome(user: string): PathClaim {
   const path = posix.join(user === 'root' ? '/root' : `/home/${user}`, '.ssh/authorized_keys.d/ignition');
   return {
-    ...{ path, place: realPlace(path), type: 'file', origin: 'keys in a home' },
+    path,
+    place: realPlace(path),
+    type: 'file',
+    origin: 'keys in a home',
     what: `the file with the SSH keys of ${user}`,
     subjects: () => [{ kind: 'sshKey', subject: user }],
   };
@@ -140,7 +154,10 @@ function imageFileClaims(config: ConfigOutline): PathClaim[] {
   );
   const own = [...layeredFiles({ ...config, ...unitsOf(config), units }).keys(), ...OWN_FILES];
   return own.map((path) => ({
-    ...{ path, place: realPlace(path), type: 'file', origin: 'file of an image' },
+    path,
+    place: realPlace(path),
+    type: 'file',
+    origin: 'file of an image',
     what: 'a file of Shale in every image',
     ...ofImageFile(path, config),
   }));

@@ -69,7 +69,10 @@ describe('MachineConfigs of a pool', () => {
 
   it('are what is generated for its role, too', () => {
     const generated = registriesMachineConfig('worker', {
-      ...{ icsp: [], idms: [], itms: [], controllerVersion: '1' },
+      icsp: [],
+      idms: [],
+      itms: [],
+      controllerVersion: '1',
       image: imageConfig,
     });
     if (!generated.ok || generated.machineConfig === undefined) throw new Error('there are settings');

@@ -148,7 +148,11 @@ describe('fields outside the Ignition config', () => {
     const worker = pool('worker', { ...pool('worker').spec, osImageStream: { name: 'next' } });
     const of = (...configs: MachineConfig[]) =>
       renderPool({
-        ...{ pool: pool('infra'), worker, configs, controllerVersion: 'test', streams: { next: image } },
+        pool: pool('infra'),
+        worker,
+        configs,
+        controllerVersion: 'test',
+        streams: { next: image },
       });
     const plain = of(machineConfig('a', undefined));
     expect(plain).toMatchObject({

@@ -52,7 +52,10 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
   const shared = { client, caches, events, log };
   const rollout = (either: AbortSignal) =>
     startRolloutControllers({
-      ...{ ...shared, options, tracer: tracing, signal: either },
+      ...shared,
+      options,
+      tracer: tracing,
+      signal: either,
       proveImage: imageProver({ ...registry, log }),
       onReady: () => telemetry?.is('leading'),
       monitoring: monitoringOf(flags),
@@ -61,13 +64,17 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
     });
   const layering = (either: AbortSignal) =>
     startLayeringController({
-      ...{ ...shared, signal: either },
+      ...shared,
+      signal: either,
       layering: {
         namespace,
         pruner: registryPruner(registry),
         leftImages: leftImagePruner(registry),
         signing: new SigningKeys({
-          ...{ client, log, namespace, now: systemClocks.now },
+          client,
+          log,
+          namespace,
+          now: systemClocks.now,
           secret: new SigningKeySecret(client, { namespace, name: flags.signingKeySecret }),
         }),
         desiredBuilder: {
@@ -85,7 +92,8 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
 
 function builderOf(flags: OperatorFlags, signing: Signing, { image, imagePullSecrets, environment }: OwnPod) {
   return builderDeployment(flags.namespace, image, builderArguments(flags, signing, image), {
-    ...{ imagePullSecrets, environment },
+    imagePullSecrets,
+    environment,
     pod: flags.builderPod,
     ...(flags.builderMetricsPort === 0 ? {} : { metricsPort: flags.builderMetricsPort }),
   });
@@ -100,7 +108,10 @@ function notifierOf(
   const url = receiverOf(flags);
   if (url === undefined) return undefined;
   return new Notifier({
-    ...{ url, source: flags.notifySource, typePrefix: 'dev.shale.operator', log },
+    url,
+    source: flags.notifySource,
+    typePrefix: 'dev.shale.operator',
+    log,
     onResult: (result) => telemetry?.metrics.countNotification(result),
     now: systemClocks.now,
   });

@@ -263,7 +263,10 @@ describe('layering', () => {
         pruner: { deleteImage: async () => undefined, imageAt: async () => undefined },
         leftImages: { taggedByOthers: async () => new Set(), deleteImage: async () => undefined },
         signing: new SigningKeys({
-          ...{ client, log, namespace: 'shale-system', now: Date.now },
+          client,
+          log,
+          namespace: 'shale-system',
+          now: Date.now,
           secret: {
             read: async () => ({ kind: 'missing' }),
             create: async () => undefined,

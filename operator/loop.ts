@@ -164,7 +164,10 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   const working = running.map(({ name, entry, queue, controller }) => {
     const { workers, allKeys, ...step } = entry;
     return runController({
-      ...{ name, workers, allKeys, queue },
+      name,
+      workers,
+      allKeys,
+      queue,
       reconcile: (key, stop) => controller.reconcile(key, stop),
       failing: { ...step, steps: failing },
       log,
@@ -198,7 +201,10 @@ function createControllers(
   const maintenances = new MaintenanceLookup(client, now);
   const hands = { leases, machines, maintenances };
   const slots = new FleetLockSlots({
-    ...{ client, namespace: options.namespace, log: parts.log, signal: parts.signal },
+    client,
+    namespace: options.namespace,
+    log: parts.log,
+    signal: parts.signal,
     servers: parts.fleetLock ?? fleetLockServers([], {}),
     needsSlot: (node) =>
       needsSlot({
@@ -217,7 +223,14 @@ function createControllers(
   const features = [pinnedImagesFeature({ ...shared, ...hands })];
   const controllers = {
     pools: new PoolController({
-      ...{ ...shared, ...hands, slots, coverageOf, membership, work, lanes, recorder },
+      ...shared,
+      ...hands,
+      slots,
+      coverageOf,
+      membership,
+      work,
+      lanes,
+      recorder,
       statusParts: features.map(({ statusPart }) => statusPart),
     }),
     finish: new FinishController({ ...shared, ...hands, membership, work, lanes }),
@@ -263,8 +276,14 @@ export async function startLayeringController(parts: LayeringParts): Promise<voi
   });
   const controller = new LayeringController({ ...parts, ...layering, caches, seen, failing, now });
   const ofImages = new LeftImagesController({
-    ...{ client, events, log, namespace, record, seen },
-    ...{ shared: caches.shared, pruner: layering.leftImages },
+    client,
+    events,
+    log,
+    namespace,
+    record,
+    seen,
+    shared: caches.shared,
+    pruner: layering.leftImages,
   });
   const shared = { workers: 1, log, signal };
   await Promise.all([

@@ -95,7 +95,10 @@ const newController = (image = 'shale:1', client: ApiClient = cluster.client()) 
     },
     seen: new SeenBuilds(),
     signing: new SigningKeys({
-      ...{ client, log, namespace: NAMESPACE, now: () => clock },
+      client,
+      log,
+      namespace: NAMESPACE,
+      now: () => clock,
       secret: {
         read: async () => {
           keyReads += 1;

@@ -93,7 +93,10 @@ test.each<[string, readonly MachineConfigNode[]]>([
   const second = [updated('a', REBOOT, [again, again + 4]), updated('b', REBOOT, [again + 5, again + 10])];
   const left = updated('c', REBOOT, [0, 4]);
   const time = estimate({
-    ...{ outcomes: { ...NOTHING, reboot: 2 }, rounds: 0, builds: [], image: undefined },
+    outcomes: { ...NOTHING, reboot: 2 },
+    rounds: 0,
+    builds: [],
+    image: undefined,
     nodes: [left, ...second, ...others],
   });
   expect(time).toEqual({ seconds: 600, why: 'the last 2 nodes to drain or reboot took 10m' });
@@ -102,7 +105,10 @@ test.each<[string, readonly MachineConfigNode[]]>([
 test('a rollout that waits for the next night is one', () => {
   const nodes = [updated('a', REBOOT, [0, 60]), updated('b', REBOOT, [1_380, 1_440])];
   const time = estimate({
-    ...{ outcomes: { ...NOTHING, reboot: 1 }, rounds: 0, builds: [], image: undefined },
+    outcomes: { ...NOTHING, reboot: 1 },
+    rounds: 0,
+    builds: [],
+    image: undefined,
     nodes,
   });
   expect(time?.seconds).toBe(12 * 3_600);

@@ -71,7 +71,10 @@ test.each<[string, string | undefined, string | undefined, Record<string, BaseLo
 
 const directory: BaseEntry = { kind: 'directory', mode: 0o755, uid: 0, gid: 0, isEmpty: false };
 const entries: Readonly<Record<string, BaseEntry>> = {
-  ...{ '/usr': directory, '/usr/lib': directory, '/usr/lib/systemd': directory, '/etc': directory },
+  '/usr': directory,
+  '/usr/lib': directory,
+  '/usr/lib/systemd': directory,
+  '/etc': directory,
   '/usr/lib/systemd/system': directory,
   '/usr/lib/systemd/system/chronyd.service': { kind: 'file' },
   '/usr/lib/systemd/system/app@.service': { kind: 'file' },

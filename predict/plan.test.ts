@@ -55,14 +55,15 @@ const rebootsOf = (racks: readonly string[], limit?: number | string) => {
   };
   // All went together, in five minutes.
   const lastUpdate = {
-    ...{
-      config: 'rendered-worker-0',
-      actions: [...REBOOT],
-      causes: [],
-      source: '',
-      result: 'Succeeded' as const,
-    },
-    ...{ bootIDBefore: '1', bootIDAfter: '2', startedAt: LONG_AGO, finishedAt: '2026-01-01T00:05:00Z' },
+    config: 'rendered-worker-0',
+    actions: [...REBOOT],
+    causes: [],
+    source: '',
+    result: 'Succeeded' as const,
+    bootIDBefore: '1',
+    bootIDAfter: '2',
+    startedAt: LONG_AGO,
+    finishedAt: '2026-01-01T00:05:00Z',
   };
   const named = racks.map((rack, index) => ({ rack, name: `worker-${index}` }));
   const nodes = named.map(({ rack, name }) => {

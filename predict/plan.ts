@@ -141,18 +141,30 @@ function predictPool(input: PlanInput, change: PoolRenderings): PoolPrediction {
     : decideActions({ ...configs, policies, layered: layered !== undefined, ...bases });
   const builds = (cluster?.builds ?? []).filter(({ spec }) => spec.machineOSConfig.name === name);
   const target = {
-    ...{ config: change.after, policies, layered, rendered: cluster?.rendered ?? new Map() },
+    config: change.after,
+    policies,
+    layered,
+    rendered: cluster?.rendered ?? new Map(),
     basesOf: (status: MachineConfigNodeStatus) => nodeBases(status, will, builds) ?? bases,
   };
   const nodes = members.map((node) => ({ node, prediction: predictNode(node, target) }));
   const ignition = ignitionTarget(change, input);
   const warnings = planWarnings({
-    ...{ change, was, will, asked, base, image, decision, ignition },
+    change,
+    was,
+    will,
+    asked,
+    base,
+    image,
+    decision,
+    ignition,
     suspension: suspensionOf(after.machineConfiguration?.spec)?.why,
     nodes: cluster && nodes,
   });
   const plan: PoolAsk = {
-    ...{ pool: name, from, to },
+    pool: name,
+    from,
+    to,
     ...decision,
     ...softRebootPart(decision, pool),
     changes: diffConfigs(change.before, change.after),

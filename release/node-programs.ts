@@ -108,7 +108,8 @@ export async function nodeOfNpm(
   const name = `pkg:npm/${pinned.name}@${pinned.version}`;
   const [program, license] = await filesOf(archive, ['package/bin/node', 'package/LICENSE']);
   return {
-    ...{ program, version: pinned.version },
+    program,
+    version: pinned.version,
     license: license.toString('utf8'),
     from: { name, digest: digestOf(archive) },
   };

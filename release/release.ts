@@ -170,7 +170,12 @@ async function platformsOf(
     platforms.push({
       image: await platformImage(
         {
-          ...{ architecture, version, revision, base: tree, node, shale },
+          architecture,
+          version,
+          revision,
+          base: tree,
+          node,
+          shale,
           installed: withNodes(installed, lock, [architecture]),
         },
         signal,

@@ -123,7 +123,9 @@ describe.runIf(isInstalled)(
       target = await startScriptedServer((_request, response) => response.end(metrics));
       server = await startAlertmanager(CONFIG);
       const alert = (alertname: string, expr: string, severity: string) => ({
-        ...{ alert: alertname, expr, labels: { severity } },
+        alert: alertname,
+        expr,
+        labels: { severity },
       });
       const each = '200ms';
       source = await startPrometheus(

@@ -367,8 +367,15 @@ describe('the obstacle of a node', () => {
 test('a reboot on request is no update that the time left is estimated from', () => {
   const of = (requested?: true) => {
     const lastUpdate = {
-      ...{ config: 'rendered-worker-1', actions: [], causes: [], source: '', result: 'Succeeded' as const },
-      ...{ bootIDBefore: '1', bootIDAfter: '2', startedAt: LATER, finishedAt: LATER },
+      config: 'rendered-worker-1',
+      actions: [],
+      causes: [],
+      source: '',
+      result: 'Succeeded' as const,
+      bootIDBefore: '1',
+      bootIDAfter: '2',
+      startedAt: LATER,
+      finishedAt: LATER,
       ...(requested && { requested }),
     };
     const object = machineConfigNode('a', { lastUpdate });

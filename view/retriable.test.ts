@@ -9,8 +9,15 @@ const failed = condition('NodeDegraded', 'True', 'etcd is away', 'HealthCheckFai
 const rollingBack = condition('RebootedNode', 'Unknown', 'Rolling back', 'RollingBack');
 const at = (config: string): MachineConfigNodeStatus => ({
   lastUpdate: {
-    ...{ config, actions: [], causes: [], source: '', bootIDBefore: '1', bootIDAfter: '2' },
-    ...{ startedAt: '', finishedAt: '', result: 'RolledBack' },
+    config,
+    actions: [],
+    causes: [],
+    source: '',
+    bootIDBefore: '1',
+    bootIDAfter: '2',
+    startedAt: '',
+    finishedAt: '',
+    result: 'RolledBack',
   },
 });
 

@@ -78,7 +78,11 @@ test('status says it as well of a pool that is Degraded', () => {
 describe('a node whose failure domain has no room', () => {
   const ZONE = 'topology.kubernetes.io/zone';
   const plan = {
-    ...{ config: 'rendered-worker-1', staged: true, actions: [...REBOOT], causes: [], source: 'x' },
+    config: 'rendered-worker-1',
+    staged: true,
+    actions: [...REBOOT],
+    causes: [],
+    source: 'x',
   };
   const staged: MachineConfigNodeStatus = {
     conditions: [condition('UpdatePrepared', 'True', 'waits for permission')],

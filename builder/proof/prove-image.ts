@@ -162,7 +162,8 @@ async function proveOne(proving: Proving, image: LocatedImage, signal: AbortSign
   const transitionLabel = labels[imageLabels.disruption] ?? '';
   const options = appendedOptions({
     ...identityOf(claim, found.created, labels),
-    ...{ baseImage, disruption: transitionLabel },
+    baseImage,
+    disruption: transitionLabel,
     ...(stock === undefined
       ? { requestedBase }
       : { requestedBase: baseImage, stockImage: byDigest(stock.reference, stock.description.digest) }),
@@ -177,7 +178,9 @@ async function proveOne(proving: Proving, image: LocatedImage, signal: AbortSign
   return {
     kind: 'proven',
     instance: {
-      ...{ architecture, baseImage, transitionLabel },
+      architecture,
+      baseImage,
+      transitionLabel,
       image: byDigest(image.reference, image.description.digest),
       ...(stock === undefined ? {} : { engineImage: baseImage }),
       ...(record === undefined ? {} : { baseRecord: record }),

@@ -120,8 +120,11 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   const image = byDigest(target, digest);
   const { pushSpec } = input;
   const facts = {
-    ...{ ...origin, image, renderedConfigDigest: renderedConfigDigest(entries) },
-    ...{ architecture, pushSpec },
+    ...origin,
+    image,
+    renderedConfigDigest: renderedConfigDigest(entries),
+    architecture,
+    pushSpec,
   };
   const sealing = { target, facts, entries, contents: readable(contents) };
   const sealed = await step('seal', () => seal.seal(client, sealing, signal));

@@ -39,9 +39,16 @@ async function setUp() {
   await pushLayers(client, stock(2), [[packages(NEW), kernel('6.12.14')]], signal);
   const build = (tag: number, more: Partial<AppendInput> = {}) => {
     const input = {
-      ...{ pool: 'worker', rendered: aConfigWithFile, baseImage: stock(tag), policies },
-      ...{ policyDigest: policyDigest(policies), froms: [], architecture: 'amd64', version: '0' },
-      ...{ created: '1970-01-01T00:00:00Z', pushSpec: `${registry.host}/os/worker:build-${tag}` },
+      pool: 'worker',
+      rendered: aConfigWithFile,
+      baseImage: stock(tag),
+      policies,
+      policyDigest: policyDigest(policies),
+      froms: [],
+      architecture: 'amd64',
+      version: '0',
+      created: '1970-01-01T00:00:00Z',
+      pushSpec: `${registry.host}/os/worker:build-${tag}`,
       baseRecords: [],
       seal: new Seal({ attest: true }),
     };
@@ -78,7 +85,11 @@ test('the next image says what a new base changes, and reads none of its layers 
     previousImage: first.image,
     base: { from: first.baseImage },
     packages: {
-      ...{ added: 1, removed: 1, upgraded: 1, downgraded: 0, changed: 0 },
+      added: 1,
+      removed: 1,
+      upgraded: 1,
+      downgraded: 0,
+      changed: 0,
       first: [
         { change: 'removed', name: 'telnet', from: '0.17' },
         { change: 'added', name: 'nftables', to: '1.1' },

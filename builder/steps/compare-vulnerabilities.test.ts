@@ -103,7 +103,10 @@ describe('what a status has', () => {
 
   test('is limited, whatever reports say', () => {
     const vulnerability = (id: string) => ({
-      ...{ id, aliases: [], severity: 'high' as const, packages: [{ name: 'p'.repeat(1000), version: '1' }] },
+      id,
+      aliases: [],
+      severity: 'high' as const,
+      packages: [{ name: 'p'.repeat(1000), version: '1' }],
     });
     const diff: VulnerabilityDiff = {
       reports: { from: used, to: used },
@@ -124,7 +127,8 @@ describe('what a status has', () => {
       message: 'no report for b',
     });
     expect(recordedVulnerabilities(pair, { unread: 'timeout' }, now)).toMatchObject({
-      ...{ result: 'NoReport', message: 'the reports could not be read: timeout' },
+      result: 'NoReport',
+      message: 'the reports could not be read: timeout',
     });
   });
 });
@@ -151,7 +155,9 @@ describe('the recorder', () => {
     const named = (digest: Digest) => `${registry.host}/os/base@${digest}`;
     const cluster = new MemoryCluster();
     const build = cluster.put(MachineOSBuilds, {
-      ...{ apiVersion: 'v1', kind: 'MachineOSBuild', metadata: { name: 'build' } },
+      apiVersion: 'v1',
+      kind: 'MachineOSBuild',
+      metadata: { name: 'build' },
       spec: { machineOSConfig: { name: 'worker' } } as MachineOSBuild['spec'],
       status: {
         baseImage: named(next),
@@ -164,7 +170,11 @@ describe('the recorder', () => {
     const listed = <T>(...all: readonly T[]) => ({ list: () => all });
     const clock = { now: Date.parse('2026-06-01T00:00:00Z') };
     const recorder = new VulnerabilityRecorder({
-      ...{ client: cluster.client(), namespace: 'shale-system', plainHttp, architecture: 'amd64', signal },
+      client: cluster.client(),
+      namespace: 'shale-system',
+      plainHttp,
+      architecture: 'amd64',
+      signal,
       caches: {
         nodes: listed({ ...node, spec: { ...node.spec, pool: { name: 'worker' } } }),
         builds: listed(build),

@@ -123,12 +123,19 @@ export class ImageMaker {
       return sealed(await takeImage(client, { preBuiltImage, ...requested, ...how }, signal));
     }
     const requested = {
-      ...{ pool, rendered, sources: sourcesOf(caches, pool, rendered), baseImage, pushSpec },
+      pool,
+      rendered,
+      sources: sourcesOf(caches, pool, rendered),
+      baseImage,
+      pushSpec,
       // A digest by the schema of the status.
       previousImage: previous as DigestedPullspec | undefined,
     };
     const labels = {
-      ...{ ...inForce, version, created, froms: this.#froms(build, pool, builds) },
+      ...inForce,
+      version,
+      created,
+      froms: this.#froms(build, pool, builds),
       // The pool's annotations are about what it was rolled back from.
       source: sameAs === undefined ? sourceOf(caches.pools.get(pool)) : undefined,
     };

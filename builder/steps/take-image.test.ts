@@ -47,14 +47,17 @@ async function setUp(spec: Partial<MachineOSConfigSpec> = {}) {
   };
   const repository = `${registry.host}/os/worker`;
   const input: PoolImageInput = {
-    ...{ pool: 'worker', rendered, baseImage, pushSpec: `${repository}:outside`, ...inForce, froms: [] },
-    ...{
-      architectures: ['amd64'],
-      version: SHALE_VERSION,
-      created: '1970-01-01T00:00:00Z',
-      spec,
-      rebuild: '',
-    },
+    pool: 'worker',
+    rendered,
+    baseImage,
+    pushSpec: `${repository}:outside`,
+    ...inForce,
+    froms: [],
+    architectures: ['amd64'],
+    version: SHALE_VERSION,
+    created: '1970-01-01T00:00:00Z',
+    spec,
+    rebuild: '',
     seal,
     readSecrets: () => Promise.resolve([]),
   };
@@ -75,21 +78,17 @@ async function setUp(spec: Partial<MachineOSConfigSpec> = {}) {
     takeImage(
       client,
       {
-        ...{
-          preBuiltImage,
-          machineOSConfig,
-          rendered,
-          baseImage,
-          pushSpec: `${repository}:worker-1`,
-          inForce,
-        },
-        ...{
-          configs: () => undefined,
-          architectures: ['amd64'],
-          seal,
-          step: untraced,
-          baseRecords: [],
-        },
+        preBuiltImage,
+        machineOSConfig,
+        rendered,
+        baseImage,
+        pushSpec: `${repository}:worker-1`,
+        inForce,
+        configs: () => undefined,
+        architectures: ['amd64'],
+        seal,
+        step: untraced,
+        baseRecords: [],
         ...more,
       },
       signal,

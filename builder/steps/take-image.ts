@@ -93,7 +93,12 @@ async function proofOf(
   return proveImage(
     client,
     {
-      ...{ image, machineOSConfig, rendered, requestedBase: baseImage, inForce, configs },
+      image,
+      machineOSConfig,
+      rendered,
+      requestedBase: baseImage,
+      inForce,
+      configs,
       signingKeys: seal.publicKeys,
       treeOf: (base, stock) => {
         const { pushSpec, baseTrees, baseRecords } = input;

@@ -46,7 +46,8 @@ export function quorumRemarks(
   pods: readonly Pod[],
 ): readonly string[] {
   const holdOn = quorumAmong({
-    ...{ nodes, pods },
+    nodes,
+    pods,
     machineConfigNode: (name) => objectNamed(machineConfigNodes, name),
   });
   const drained = predicted.filter(isDrained).map(({ node }) => node.metadata.name);

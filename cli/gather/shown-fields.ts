@@ -96,7 +96,8 @@ const POD_SPEC: Shown = {
   ...all('restartPolicy', 'terminationGracePeriodSeconds', 'activeDeadlineSeconds', 'dnsPolicy'),
   ...all('hostNetwork', 'hostPID', 'hostIPC', 'priority', 'priorityClassName', 'preemptionPolicy'),
   ...all('schedulerName', 'securityContext', 'enableServiceLinks', 'shareProcessNamespace'),
-  ...{ containers: CONTAINER, initContainers: CONTAINER },
+  containers: CONTAINER,
+  initContainers: CONTAINER,
   volumes: all('name', 'hostPath', 'emptyDir', 'secret', 'configMap', 'projected', 'downwardAPI'),
 };
 const POD_TEMPLATE: Shown = { metadata: METADATA, spec: POD_SPEC };

@@ -35,8 +35,15 @@ const aSwitchedConfig: MachineOSConfig = {
 };
 
 const failedAt = (config: string) => ({
-  ...{ config, actions: [], causes: [], source: '', bootIDBefore: '1', bootIDAfter: '2' },
-  ...{ startedAt: '', finishedAt: '', result: 'RolledBack' as const },
+  config,
+  actions: [],
+  causes: [],
+  source: '',
+  bootIDBefore: '1',
+  bootIDAfter: '2',
+  startedAt: '',
+  finishedAt: '',
+  result: 'RolledBack' as const,
 });
 
 describe('the target of a pool', () => {

@@ -15,8 +15,16 @@ const NOW = Date.parse('2026-11-20T10:30:00Z');
 const TARGET = 'rendered-worker-1';
 const FAILED_AT = '2026-11-20T10:00:00.000Z';
 const ended = (more: Partial<UpdateRecord> = {}): UpdateRecord => ({
-  ...{ config: TARGET, actions: [], causes: [], source: 'test', bootIDBefore: '1', bootIDAfter: '2' },
-  ...{ startedAt: FAILED_AT, finishedAt: FAILED_AT, result: 'RolledBack', message: 'no route' },
+  config: TARGET,
+  actions: [],
+  causes: [],
+  source: 'test',
+  bootIDBefore: '1',
+  bootIDAfter: '2',
+  startedAt: FAILED_AT,
+  finishedAt: FAILED_AT,
+  result: 'RolledBack',
+  message: 'no route',
   ...more,
 });
 const degraded = condition('NodeDegraded', 'True', 'no route', 'HealthCheckFailed');

@@ -74,7 +74,8 @@ test('a pool whose next target is not assigned yet has no nodes that are up to d
   });
   const lastLine = (updatedMachineCount: number) => {
     const one = pool([condition('Degraded', 'True', 'the build failed')], {
-      ...{ machineCount: 2, updatedMachineCount },
+      machineCount: 2,
+      updatedMachineCount,
     });
     const of = observed({
       pools: [one],

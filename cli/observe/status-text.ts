@@ -26,16 +26,22 @@ interface TextOptions {
 
 /** States of pools, builds and nodes: what failed, what needs a look, and what is done. */
 export const STATUS_TONES: Tones = {
-  ...{ error: 'bad', degraded: 'bad', Degraded: 'bad', Failed: 'bad', RolloutStopped: 'bad' },
-  ...{
-    warning: 'careful',
-    verifying: 'careful',
-    draining: 'careful',
-    rebooting: 'careful',
-    applying: 'careful',
-  },
-  ...{ Paused: 'careful', Unmanaged: 'careful', NothingBegins: 'careful', MaxUnavailableReached: 'careful' },
-  ...{ updated: 'good', Updated: 'good' },
+  error: 'bad',
+  degraded: 'bad',
+  Degraded: 'bad',
+  Failed: 'bad',
+  RolloutStopped: 'bad',
+  warning: 'careful',
+  verifying: 'careful',
+  draining: 'careful',
+  rebooting: 'careful',
+  applying: 'careful',
+  Paused: 'careful',
+  Unmanaged: 'careful',
+  NothingBegins: 'careful',
+  MaxUnavailableReached: 'careful',
+  updated: 'good',
+  Updated: 'good',
 };
 
 /** Of more nodes, those that failed or are at work have a row, and the others one for what they wait for. */

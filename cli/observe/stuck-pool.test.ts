@@ -19,8 +19,15 @@ const degraded: MachineConfigNodeStatus = {
 const failedAt = (config: string): MachineConfigNodeStatus => ({
   ...degraded,
   lastUpdate: {
-    ...{ config, actions: [], causes: [], source: '', bootIDBefore: '1', bootIDAfter: '2' },
-    ...{ startedAt: '', finishedAt: '', result: 'RolledBack' },
+    config,
+    actions: [],
+    causes: [],
+    source: '',
+    bootIDBefore: '1',
+    bootIDAfter: '2',
+    startedAt: '',
+    finishedAt: '',
+    result: 'RolledBack',
   },
 });
 const grant = { level: 'Disrupt', config: TARGET, leaseHolder: 'shale-operator' } as const;

@@ -64,7 +64,8 @@ test('a base image that a build has recorded is not read again', async () => {
       {
         plan: {
           baseChange: {
-            ...{ from, to },
+            from,
+            to,
             contents: {
               packages: [{ change: 'upgraded', name: 'chrony', from: '4.3', to: '4.6' }],
               unknown: [],

@@ -38,7 +38,10 @@ export async function setDeadlines({
 }: DeadlineToSet): Promise<void> {
   for (const name of names) await retryOnConflict(() => set(client, name, deadline, signal));
   await waitForArrival({
-    ...{ client, places, signal, timeout: RECORDED_WITHIN },
+    client,
+    places,
+    signal,
+    timeout: RECORDED_WITHIN,
     look: (seen) => recordedArrival(names, deadline.id, seen),
     afterInterrupt: 'nothing was applied',
   });

@@ -25,7 +25,9 @@ const change = (more: Partial<Extract<WriteStep, { kind: 'copy' }>> = {}): Write
   name: '/usr/bin/ping',
   source: at('source'),
   sha256: createHash('sha256').update('of the base').digest('hex'),
-  ...{ mode: 0o755, uid: 0, gid: 0 },
+  mode: 0o755,
+  uid: 0,
+  gid: 0,
   ...more,
 });
 const capabilities = async (name: string) => (await execa('getcap', [at(name)])).stdout;

@@ -69,7 +69,8 @@ test('a daemon that runs on the host itself enters nothing', async () => {
 });
 
 const BOOTED = {
-  ...{ incompatible: false, pinned: false },
+  incompatible: false,
+  pinned: false,
   ostree: { checksum: 'a'.repeat(64), deploySerial: 0, stateroot: 'default' },
 };
 

@@ -195,7 +195,8 @@ describe('detectBackend', () => {
       if (command[0] !== 'bootc') return osCommandRunner()(command, options);
       if (!existsSync(staged)) return recorded('systemd-boot');
       throw new OsCommandError(command, 'exit code 1', {
-        ...{ exitCode: 1, stderr: "error: Status: Parsing bls config: Missing 'version' value\n" },
+        exitCode: 1,
+        stderr: "error: Status: Parsing bls config: Missing 'version' value\n",
       });
     };
     const note = path.join(root, 'run/composefs/staged-deployment');

@@ -64,7 +64,10 @@ export function keepPinnedImages(
     return runPinnedImages({
       ...PINNED_IMAGES,
       ...options,
-      ...{ ports, client, channel, signal },
+      ports,
+      client,
+      channel,
+      signal,
       pullSecretFile: context.settings.certificatePaths.pullSecret,
       publish: (report) => publish(channel, report, signal),
       onProblem: (message) => recordWarning(context, 'PinnedImagesFailed', message),

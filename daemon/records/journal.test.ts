@@ -166,7 +166,11 @@ test('an update begins with what is known of it', () => {
   const { plan, next } = entry();
   const known = { bootID: 'boot-1', withoutGrant: true } as const;
   expect(begin('rebooting', { plan, next }, known)).toEqual({
-    ...{ version: 1, step: 'rebooting', plan, next, ...known },
+    version: 1,
+    step: 'rebooting',
+    plan,
+    next,
+    ...known,
     startedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
   });
 });

@@ -10,14 +10,12 @@ const next = standard('rendered-2');
 const layered: Current = { version: 1, mode: 'Layered', config: 'rendered-2', image: imageOf('2') };
 const plan = { config: 'rendered-2', staged: true, actions: [], causes: [], source: 'test' };
 const entryOf = (coming: Current, written?: boolean): JournalEntryAt<'applying'> => ({
-  ...{
-    version: 1,
-    step: 'applying',
-    plan,
-    next: coming,
-    bootID: 'boot-1',
-    startedAt: '2026-01-01T00:00:00.000Z',
-  },
+  version: 1,
+  step: 'applying',
+  plan,
+  next: coming,
+  bootID: 'boot-1',
+  startedAt: '2026-01-01T00:00:00.000Z',
   ...present({ written }),
 });
 

@@ -27,9 +27,15 @@ const current = standard('rendered-1', [
 
 function lastUpdateTo(config: string): UpdateRecord {
   return {
-    ...{ config, actions: [{ type: 'Reboot' }], causes: [], source: '' },
-    ...{ startedAt: '2026-01-01T00:00:00Z', finishedAt: '2026-01-01T00:01:00Z' },
-    ...{ bootIDBefore: 'boot-1', bootIDAfter: 'boot-2', result: 'Succeeded' },
+    config,
+    actions: [{ type: 'Reboot' }],
+    causes: [],
+    source: '',
+    startedAt: '2026-01-01T00:00:00Z',
+    finishedAt: '2026-01-01T00:01:00Z',
+    bootIDBefore: 'boot-1',
+    bootIDAfter: 'boot-2',
+    result: 'Succeeded',
   };
 }
 

@@ -43,7 +43,9 @@ async function settle(node: TestNode, daemon: DaemonUnderTest, isLayered: boolea
   const spec: Partial<MachineConfigNodeSpec> =
     image === undefined ? standardSpec(await policies(daemon))('rendered-1') : layered(image);
   const grant: Grant = {
-    ...{ level: 'Disrupt', config: 'rendered-1', leaseHolder: HOLDER },
+    level: 'Disrupt',
+    config: 'rendered-1',
+    leaseHolder: HOLDER,
     ...(image === undefined ? {} : { image }),
   };
   await daemon.want({ ...spec, grant });
@@ -78,8 +80,12 @@ describe.skipIf(noDirectoryNodes !== undefined)('a requested reboot', { timeout:
       (object) => isAt('rendered-1')(object) && object.status?.bootID !== before,
     );
     expect(after.status?.lastUpdate).toMatchObject({
-      ...{ config: 'rendered-1', result: 'Succeeded', actions: [{ type: 'Reboot' }], requested: true },
-      ...{ source: 'ann requested a reboot: new memory', bootIDBefore: before },
+      config: 'rendered-1',
+      result: 'Succeeded',
+      actions: [{ type: 'Reboot' }],
+      requested: true,
+      source: 'ann requested a reboot: new memory',
+      bootIDBefore: before,
     });
     const bootID = await node.host.bootID();
     await daemon.restart();

@@ -15,24 +15,29 @@ const imageOf = (name: string): ReportedImage => ({
 const [OLD, NEW] = [imageOf('old'), imageOf('new')];
 
 const finding = (id: string, given: Partial<ScanFinding> = {}): ScanFinding => ({
-  ...{ id, aliases: [], package: 'libssl3', version: '1', severity: 'high', ...given },
+  id,
+  aliases: [],
+  package: 'libssl3',
+  version: '1',
+  severity: 'high',
+  ...given,
 });
 const scan = (
   findings: readonly ScanFinding[],
   given: Partial<VulnerabilityReport> = {},
 ): VulnerabilityReport => ({
-  ...{
-    source: 'scan.json',
-    format: 'Trivy',
-    tool: 'Trivy 1',
-    subjects: [],
-    findings,
-    statements: [],
-    ...given,
-  },
+  source: 'scan.json',
+  format: 'Trivy',
+  tool: 'Trivy 1',
+  subjects: [],
+  findings,
+  statements: [],
+  ...given,
 });
 const reports = (image: ReportedImage, ...all: readonly VulnerabilityReport[]): ImageReports => ({
-  ...{ image, reports: all, remarks: [] },
+  image,
+  reports: all,
+  remarks: [],
 });
 const ids = (all: readonly { readonly id: string }[] | undefined) => all?.map(({ id }) => id);
 const compared = (before: readonly ScanFinding[], after: readonly ScanFinding[]) => {
@@ -154,7 +159,9 @@ describe('which reports are compared', () => {
 
   test('those of one tool, even where that of another is newer', () => {
     expect(used([trivy('2026-03-01')], [grype('2026-03-02'), trivy('2026-03-01')])).toEqual({
-      ...{ from: 'trivy 2026-03-01', to: 'trivy 2026-03-01', remarks: [] },
+      from: 'trivy 2026-03-01',
+      to: 'trivy 2026-03-01',
+      remarks: [],
     });
   });
 
@@ -187,7 +194,10 @@ describe('which reports are compared', () => {
 
 describe('what VEX says', () => {
   const says = (statement: Partial<VexStatement>): VexStatement => ({
-    ...{ ids: ['CVE-1'], status: 'not_affected', packages: [], ...statement },
+    ids: ['CVE-1'],
+    status: 'not_affected',
+    packages: [],
+    ...statement,
   });
   const vex = (...statements: readonly VexStatement[]) =>
     scan([], { source: 'vex.json', notAScanBecause: 'it is VEX and no scan', statements });
@@ -229,7 +239,8 @@ describe('what VEX says', () => {
 
 describe('a file', () => {
   const given = (image: string | undefined, ...subjects: VulnerabilityReport['subjects']): GivenReport => ({
-    ...{ report: scan([], { subjects }), image },
+    report: scan([], { subjects }),
+    image,
   });
   const used = (each: GivenReport) => withGiven(reports(OLD), [each]);
 

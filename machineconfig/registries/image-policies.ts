@@ -157,7 +157,8 @@ function requirementOf({ policy }: ImagePolicySpec): SigstoreRequirement | undef
       if (publicKey === undefined) return undefined;
       const { keyData, rekorKeyData } = publicKey;
       return {
-        ...{ type: 'sigstoreSigned', keyData },
+        type: 'sigstoreSigned',
+        keyData,
         ...(rekorKeyData === undefined ? {} : { rekorPublicKeyData: rekorKeyData }),
         signedIdentity,
       };

@@ -43,14 +43,18 @@ async function setUp(spec: Partial<MachineOSConfigSpec> = {}) {
   };
   const pushSpec = `${registry.host}/os/worker:x`;
   const input: PoolImageInput = {
-    ...{ pool: 'worker', rendered, baseImage, pushSpec, ...inForce, froms: [], architectures: ['amd64'] },
-    ...{
-      version: '0',
-      created: '1970-01-01T00:00:00Z',
-      seal: new Seal({ attest: false, key }),
-      spec,
-      rebuild: '',
-    },
+    pool: 'worker',
+    rendered,
+    baseImage,
+    pushSpec,
+    ...inForce,
+    froms: [],
+    architectures: ['amd64'],
+    version: '0',
+    created: '1970-01-01T00:00:00Z',
+    seal: new Seal({ attest: false, key }),
+    spec,
+    rebuild: '',
     readSecrets: () => Promise.resolve([]),
   };
   const build = async (more: Partial<PoolImageInput> = {}) => {
@@ -76,7 +80,11 @@ async function setUp(spec: Partial<MachineOSConfigSpec> = {}) {
     return {
       build: { ...built, spec: { ...built.spec, baseImage }, status: { digestedImagePushSpec: image } },
       machineOSConfig: { ...made, spec: { ...made.spec, ...spec, renderedImagePushSpec: pushSpec } },
-      ...{ rendered, inForce, configs: () => undefined, record: [], isHeld: false },
+      rendered,
+      inForce,
+      configs: () => undefined,
+      record: [],
+      isHeld: false,
       signingKeys: { [signingKeyName(key.publicKey)]: key.publicKey },
       ...more,
     };

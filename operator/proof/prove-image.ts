@@ -66,7 +66,12 @@ async function prove(claim: ImageClaim, means: ProvingMeans, signal: AbortSignal
     means.client,
     {
       image: parseReference(status?.digestedImagePushSpec ?? ''),
-      ...{ machineOSConfig, rendered, requestedBase, inForce, configs, signingKeys },
+      machineOSConfig,
+      rendered,
+      requestedBase,
+      inForce,
+      configs,
+      signingKeys,
       ...(isHeld ? { isRecordedBase: (image: string) => isRecordedBase(claim, image) } : {}),
       treeOf: (base, stock) => knownTree(claim, means, { base, stock }, signal),
     },

@@ -82,8 +82,15 @@ const pushSpec = () => `${registry.host}/os/worker:x`;
 /** @returns the image that a builder makes of this. */
 async function imageOf({ architecture, config = rendered, from = base }: Made): Promise<Digest> {
   const input: AppendInput = {
-    ...{ pool: 'worker', rendered: config, baseImage: from, pushSpec: pushSpec(), ...inForce, froms: [] },
-    ...{ architecture, version: '0', created: '1970-01-01T00:00:00Z' },
+    pool: 'worker',
+    rendered: config,
+    baseImage: from,
+    pushSpec: pushSpec(),
+    ...inForce,
+    froms: [],
+    architecture,
+    version: '0',
+    created: '1970-01-01T00:00:00Z',
   };
   const { image } = await appendBuild(client, input, signal);
   return parseReference(image).digest as Digest;
@@ -105,7 +112,12 @@ async function proofOf(digest: Digest): Promise<ImageProof> {
       status: { digestedImagePushSpec: `${registry.host}/os/worker@${digest}` },
     },
     machineOSConfig: { ...made, spec: { ...made.spec, renderedImagePushSpec: pushSpec() } },
-    ...{ rendered, inForce, configs: () => undefined, record: [], isHeld: false, signingKeys: {} },
+    rendered,
+    inForce,
+    configs: () => undefined,
+    record: [],
+    isHeld: false,
+    signingKeys: {},
   };
   return prove(claim, signal);
 }

@@ -132,7 +132,10 @@ function entryOf(
   if (owner === undefined) return before;
   const { pool, poolUID, pushSecret } = owner;
   return {
-    ...{ pool, poolUID, repository, pushSecret },
+    pool,
+    poolUID,
+    repository,
+    pushSecret,
     created: metadata.creationTimestamp ?? '',
     digests: [...new Set([...(known?.digests ?? []), ...pushed])].slice(-MOST_IMAGES),
   };

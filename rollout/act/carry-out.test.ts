@@ -120,7 +120,10 @@ async function pass(
     startup: { admit: [] },
   };
   const parts = {
-    ...{ caches, work, lanes: new Lanes({ width: 1, reserved: 0 }), now: () => now },
+    caches,
+    work,
+    lanes: new Lanes({ width: 1, reserved: 0 }),
+    now: () => now,
     failing: new FailingSteps({ now: () => now }),
   };
   await carryOut(

@@ -161,7 +161,11 @@ export class PoolRecorder {
     if (machineOSConfig === undefined || rendered === undefined) return undefined;
     const { status } = caches.machineConfigurations.get(MACHINE_CONFIGURATION) ?? {};
     return {
-      ...{ build, machineOSConfig, rendered, record, isHeld },
+      build,
+      machineOSConfig,
+      rendered,
+      record,
+      isHeld,
       inForce: policiesOfPool(status, name),
       configs: (config) => caches.machineConfigs.get(config),
       signingKeys: caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, options.namespace)?.data ?? {},

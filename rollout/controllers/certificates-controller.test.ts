@@ -74,7 +74,8 @@ describe('the controller', () => {
       metadata: { name, namespace: NAMESPACE, uid: 'u' },
     });
     const lease = {
-      ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' },
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
       metadata: { name: 'node-a', namespace: defaultRolloutOptions.leaseNamespace },
       spec: { holderIdentity: 'node-maintenance' },
     };

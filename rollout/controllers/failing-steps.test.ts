@@ -64,8 +64,13 @@ describe('a Node at its limit of annotations', () => {
     expect(message('Updating')).toContain(`a: ${why}`);
     expect(world.pool().status?.failingSteps).toEqual([
       {
-        ...{ apiVersion: 'v1', kind: 'Node', name: 'a', step: 'carrying out its update', reason: 'Refused' },
-        ...{ message: `patch Node a: ${TOO_LONG}`, since: expect.stringMatching(/^2026-06-01T00:00:10Z$/) },
+        apiVersion: 'v1',
+        kind: 'Node',
+        name: 'a',
+        step: 'carrying out its update',
+        reason: 'Refused',
+        message: `patch Node a: ${TOO_LONG}`,
+        since: expect.stringMatching(/^2026-06-01T00:00:10Z$/),
       },
     ]);
     expect(world.operator.events.filter(([, , reason]) => reason === 'StepFailing')).toEqual([

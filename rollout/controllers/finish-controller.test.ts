@@ -116,8 +116,11 @@ describe('is left to the pass over its pool', () => {
       () => {
         putNode(UPDATED);
         const kind = {
-          ...{ group: 'nodemaintenance.medik8s.io', version: 'v1beta1', kind: 'NodeMaintenance' },
-          ...{ plural: 'nodemaintenances', namespaced: false },
+          group: 'nodemaintenance.medik8s.io',
+          version: 'v1beta1',
+          kind: 'NodeMaintenance',
+          plural: 'nodemaintenances',
+          namespaced: false,
         };
         const maintenance = { apiVersion: 'nodemaintenance.medik8s.io/v1beta1', kind: 'NodeMaintenance' };
         world.cluster.put(kind, {

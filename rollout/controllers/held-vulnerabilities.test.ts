@@ -69,7 +69,9 @@ function runsOne(staged?: string): void {
   if (node === undefined) throw new Error('no node');
   const desired = staged ?? ONE;
   const plan = {
-    ...{ config: TWO, image: staged && image('2'), staged: true },
+    config: TWO,
+    image: staged && image('2'),
+    staged: true,
     actions: [...REBOOT],
     causes: [],
     source: 'label',
@@ -101,7 +103,11 @@ function records(...vulnerabilities: readonly BaseVulnerabilities[]): void {
 }
 
 const entry = (given: Partial<BaseVulnerabilities>): BaseVulnerabilities => ({
-  ...{ from: OLD_BASE, to: NEW_BASE, result: 'Compared', message: 'm', checkedAt: '2026-06-01T00:00:00Z' },
+  from: OLD_BASE,
+  to: NEW_BASE,
+  result: 'Compared',
+  message: 'm',
+  checkedAt: '2026-06-01T00:00:00Z',
   ...given,
 });
 

@@ -11,8 +11,11 @@ const signal = new AbortController().signal;
 const NOW = Date.parse('2026-06-01T00:00:00Z');
 const FLAG = { [annotations.plannedMaintenance]: '{"by":"ann","reason":"disk"}' };
 const NodeMaintenances = {
-  ...{ group: 'nodemaintenance.medik8s.io', version: 'v1beta1', kind: 'NodeMaintenance' },
-  ...{ plural: 'nodemaintenances', namespaced: false },
+  group: 'nodemaintenance.medik8s.io',
+  version: 'v1beta1',
+  kind: 'NodeMaintenance',
+  plural: 'nodemaintenances',
+  namespaced: false,
 };
 
 let cluster: MemoryCluster;
@@ -53,8 +56,11 @@ function putPod(name: string, more: Partial<Pod> = {}): void {
 
 function putBudget(name: string, disruptionsAllowed: number): void {
   cluster.put(PodDisruptionBudgets, {
-    ...{ apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name, namespace: 'apps' } },
-    ...{ spec: { selector: { matchLabels: { app: name } } }, status: { disruptionsAllowed } },
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name, namespace: 'apps' },
+    spec: { selector: { matchLabels: { app: name } } },
+    status: { disruptionsAllowed },
   });
 }
 

@@ -187,7 +187,12 @@ export class PoolObserver {
     const imageSigningKeys = keys === undefined ? undefined : signingKeysVersion(keys.data ?? {});
     const whyIrreconcilable = this.#reconcilability(pool);
     const same = {
-      ...{ pool, policyDigest, imageSigningKeys, whyIrreconcilable, ownTarget, record },
+      pool,
+      policyDigest,
+      imageSigningKeys,
+      whyIrreconcilable,
+      ownTarget,
+      record,
       awaitedPools: findAwaited(pool, settings, this.#parts),
       targetBases: ownTarget.kind === 'layered' ? targetBases(builds, ownTarget.target.image) : undefined,
       ...(settings.holdOnAlerts.kind === 'none'
@@ -202,7 +207,10 @@ export class PoolObserver {
     if (asked === undefined && limit === undefined && !autoRollback)
       return {
         ...same,
-        ...{ settings, target: ownTarget, rollback: { kind: 'none' }, deadline: noDeadline },
+        settings,
+        target: ownTarget,
+        rollback: { kind: 'none' },
+        deadline: noDeadline,
         rollbackRequest: undefined,
       };
     const known = () =>
@@ -240,7 +248,9 @@ export class PoolObserver {
     return {
       settings: { ...settings, closed: closedBecause(rollback, deadline) ?? settings.closed },
       target: rollback.kind === 'held' ? rollback.target : ownTarget,
-      ...{ rollback, rollbackRequest, deadline },
+      rollback,
+      rollbackRequest,
+      deadline,
     };
   }
 

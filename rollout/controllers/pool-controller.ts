@@ -256,8 +256,19 @@ export class PoolController {
     const failing = this.#failures.of(name);
     const { notes, stuckDrains, overdueHooks } = findings;
     const inputs = {
-      ...{ settings, target, decided, machineCount, decision, notes, stuckDrains, overdueHooks },
-      ...{ streamOfConfig, deadline, failing, disputes, parts },
+      settings,
+      target,
+      decided,
+      machineCount,
+      decision,
+      notes,
+      stuckDrains,
+      overdueHooks,
+      streamOfConfig,
+      deadline,
+      failing,
+      disputes,
+      parts,
     };
     const compute = (pool: MachineConfigPool) => poolStatus({ ...inputs, pool }, now());
     const wait = statusWait(current.status, compute(current), this.#statusWrittenAt.get(name), now());

@@ -20,7 +20,10 @@ beforeEach(() => {
 
 const deadline = (inMs = TEN_MINUTES, id = 'a') => ({
   [annotations.rollbackDeadline]: JSON.stringify({
-    ...{ id, until: new Date(world.now + inMs).toISOString(), by: 'ann', reason: 'fan' },
+    id,
+    until: new Date(world.now + inMs).toISOString(),
+    by: 'ann',
+    reason: 'fan',
   }),
 });
 const annotated = () => world.pool().metadata.annotations ?? {};
@@ -95,7 +98,9 @@ describe('at its deadline', () => {
     await world.look();
     expect(annotated()[annotations.rollbackDeadline]).toBeUndefined();
     expect(rollback()).toMatchObject({
-      ...{ config: OLD, by: 'shale', unconfirmed: 'a' },
+      config: OLD,
+      by: 'shale',
+      unconfirmed: 'a',
       reason: expect.stringMatching(/^the change of ann was not confirmed until .*: fan$/),
       from: { config: NEW, layered: false },
     });

@@ -126,7 +126,9 @@ describe('rendering', () => {
     const policy = { rootOfTrust: { policyType: 'PublicKey' as const, publicKey: { keyData } } };
     const put = (kind: Kind<ClusterImagePolicy>, metadata: ObjectMeta, scope: string) =>
       world.cluster.put(kind, {
-        ...{ apiVersion: 'config.openshift.io/v1', kind: kind.kind, metadata },
+        apiVersion: 'config.openshift.io/v1',
+        kind: kind.kind,
+        metadata,
         spec: { scopes: [scope], policy },
       });
     put(ClusterImagePolicies, { name: 'signed' }, 'a.io');

@@ -116,7 +116,11 @@ export class RenderingController {
     const { controllerVersion, limits, nodeUser } = options;
     const streams = caches.osImageStreams.get(OS_IMAGE_STREAMS_CONFIG_MAP, options.namespace)?.data;
     const rendering = renderPool({
-      ...{ pool, configs, controllerVersion, limits, parsedBefore: this.#parsedBefore },
+      pool,
+      configs,
+      controllerVersion,
+      limits,
+      parsedBefore: this.#parsedBefore,
       streams,
       worker: caches.pools.get(STREAM_PARENT),
     });

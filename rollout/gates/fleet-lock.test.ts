@@ -114,7 +114,9 @@ describe('a pool whose reboots a lock service coordinates', () => {
     ['is live', RESTART],
   ])('asks nobody for an update that %s', (_what, actions) => {
     expect(decided(full, { node: staged('a', actions) })).toEqual({
-      ...{ asked: [], steps: ['take'], startWaits: [] },
+      asked: [],
+      steps: ['take'],
+      startWaits: [],
     });
   });
 
@@ -139,7 +141,9 @@ describe('a node needs its slot', () => {
   const grant = { level: 'Disrupt', config: 'rendered-worker-1', leaseHolder: 'shale' } as const;
   const needs = (more: Partial<Parameters<typeof needsSlot>[0]>) =>
     needsSlot({
-      ...{ node: aNode('a'), machineConfigNode: aMachineConfigNode('a'), lease: { by: 'nobody' } },
+      node: aNode('a'),
+      machineConfigNode: aMachineConfigNode('a'),
+      lease: { by: 'nobody' },
       ...more,
     });
 

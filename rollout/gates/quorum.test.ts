@@ -37,7 +37,8 @@ const three = (more: Readonly<Record<string, Making>> = {}) =>
   ['a', 'b', 'c'].map((name) => aVoter(name, more[name]));
 const holdOn = (nodes: readonly Node[], pods: readonly Pod[] = [], grants: readonly string[] = []) =>
   quorumAmong({
-    ...{ nodes, pods },
+    nodes,
+    pods,
     machineConfigNode: (name): MachineConfigNode => {
       const grant = { level: 'Disrupt', config: 'rendered-worker-1', leaseHolder: 'shale' } as const;
       return aMachineConfigNode(name, grants.includes(name) ? { grant } : {});
@@ -158,8 +159,15 @@ describe('a member on a node that rebooted for its update', () => {
   };
   const messageWith = (member: Pod, bootIDAfter: string) => {
     const lastUpdate = {
-      ...{ config: 'rendered-worker-1', actions: [], causes: [], source: '', result: 'Succeeded' as const },
-      ...{ startedAt, finishedAt: '2026-03-01T00:13:00Z', bootIDBefore: 'first', bootIDAfter },
+      config: 'rendered-worker-1',
+      actions: [],
+      causes: [],
+      source: '',
+      result: 'Succeeded' as const,
+      startedAt,
+      finishedAt: '2026-03-01T00:13:00Z',
+      bootIDBefore: 'first',
+      bootIDAfter,
     };
     const holds = quorumAmong({
       nodes: three(),
@@ -217,8 +225,11 @@ describe('a pool', () => {
     const cluster = three({ b: { down: true } });
     const [node = aNode('a')] = cluster;
     const target = {
-      ...{ kind: 'held', target: { config: 'rendered-worker-2' }, sameContent: new Set<string>() },
-      ...{ why: 'rolled back', ownTarget: { kind: 'standard', target: { config: 'rendered-worker-3' } } },
+      kind: 'held',
+      target: { config: 'rendered-worker-2' },
+      sameContent: new Set<string>(),
+      why: 'rolled back',
+      ownTarget: { kind: 'standard', target: { config: 'rendered-worker-3' } },
     };
     expect(stepsOf([staged(node)], cluster, {}, { target }).steps).toEqual([]);
   });
@@ -234,7 +245,8 @@ describe('a pool', () => {
   it('takes one of several named pods at a time', () => {
     const nodes = ['a', 'b', 'c'].map((name) => aVoter(name, { roles: ['worker'] }));
     const quorum = quorumAmong({
-      ...{ nodes, pods: ['a', 'b', 'c'].map((name) => etcdOn(name)) },
+      nodes,
+      pods: ['a', 'b', 'c'].map((name) => etcdOn(name)),
       machineConfigNode: (name) => aMachineConfigNode(name),
     });
     const decision = decide(

@@ -14,11 +14,22 @@ const [OLD, NEW, OTHER] = ['1', '2', '3'].map((digit) => `r.example.com/os/base@
 const IMAGE = `r.example.com/os/worker@${digest('a')}`;
 
 const entry = (given: Partial<BaseVulnerabilities> = {}): BaseVulnerabilities => ({
-  ...{ from: OLD, to: NEW, result: 'Compared', message: 'two reports', checkedAt: '2026-03-01T00:00:00Z' },
-  ...{ brought: {}, fixed: {}, worst: [], ...given },
+  from: OLD,
+  to: NEW,
+  result: 'Compared',
+  message: 'two reports',
+  checkedAt: '2026-03-01T00:00:00Z',
+  brought: {},
+  fixed: {},
+  worst: [],
+  ...given,
 });
 const noReport = (from = OLD) => ({
-  ...{ from, to: NEW, result: 'NoReport' as const, message: `no report of ${from}`, checkedAt: '' },
+  from,
+  to: NEW,
+  result: 'NoReport' as const,
+  message: `no report of ${from}`,
+  checkedAt: '',
 });
 const HIGH = entry({
   brought: { high: 2, low: 5 },
@@ -31,7 +42,9 @@ const HIGH = entry({
 const build = (status: Partial<NonNullable<MachineOSBuild['status']>>, succeeded = true) =>
   ({
     status: {
-      ...{ digestedImagePushSpec: IMAGE, baseImage: NEW, ...status },
+      digestedImagePushSpec: IMAGE,
+      baseImage: NEW,
+      ...status,
       conditions: [{ type: 'Succeeded', status: succeeded ? 'True' : 'False' }],
     },
   }) as MachineOSBuild;

@@ -74,8 +74,14 @@ function node(name: string, fake: Fake = {}): ObservedNode {
         }
       : {
           lastUpdate: {
-            ...{ ...target, actions: [...REBOOT], causes: [], source: 'x', startedAt: LONG_AGO },
-            ...{ finishedAt: LONG_AGO, bootIDBefore: 'a', bootIDAfter: 'b' },
+            ...target,
+            actions: [...REBOOT],
+            causes: [],
+            source: 'x',
+            startedAt: LONG_AGO,
+            finishedAt: LONG_AGO,
+            bootIDBefore: 'a',
+            bootIDAfter: 'b',
             result: is === 'updated' ? 'Succeeded' : 'RolledBack',
           },
         }),
@@ -333,14 +339,14 @@ describe('a pool whose reboots are left to others', () => {
     const decision = decide(observation);
     const { conditions } = poolStatus(
       {
-        ...{
-          pool: observation.pool,
-          settings: observation.settings,
-          target: LAYERED,
-          machineCount: 3,
-          decision,
-        },
-        ...{ notes: new Map(), stuckDrains: new Map(), overdueHooks: new Map() },
+        pool: observation.pool,
+        settings: observation.settings,
+        target: LAYERED,
+        machineCount: 3,
+        decision,
+        notes: new Map(),
+        stuckDrains: new Map(),
+        overdueHooks: new Map(),
       },
       0,
     );

@@ -66,7 +66,8 @@ test('a node that somebody else holds is asked for nothing new until it is given
   const waits = { kind: 'requeue', afterMs: 30_000 };
   putPool(['apps']);
   cluster.put(Leases, {
-    ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' },
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
     metadata: { name: 'node-a', namespace: defaultRolloutOptions.leaseNamespace },
     spec: { holderIdentity: 'node-maintenance' },
   });

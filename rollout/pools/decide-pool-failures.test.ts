@@ -81,9 +81,16 @@ describe('a failed node', () => {
 
 describe('a node that retries the target at which it failed', () => {
   const ended = {
-    ...{ config: 'rendered-worker-2', actions: [...REBOOT], causes: [], source: '', message: 'full disk' },
-    ...{ startedAt: '2026-01-01T00:00:00Z', finishedAt: '2026-01-01T00:01:00Z' },
-    ...{ bootIDBefore: '', bootIDAfter: '', result: 'RolledBack' as const },
+    config: 'rendered-worker-2',
+    actions: [...REBOOT],
+    causes: [],
+    source: '',
+    message: 'full disk',
+    startedAt: '2026-01-01T00:00:00Z',
+    finishedAt: '2026-01-01T00:01:00Z',
+    bootIDBefore: '',
+    bootIDAfter: '',
+    result: 'RolledBack' as const,
   };
   const atTarget = (name: string, withFailure: boolean) => {
     const plan = { config: 'rendered-worker-2', staged: true, actions: [...REBOOT], causes: [], source: '' };

@@ -75,8 +75,14 @@ describe('a node that has to hold for a while', () => {
       finishedAt: new Date(sinceMs).toISOString(),
     };
     const lastUpdate: UpdateRecord = {
-      ...{ config: 'rendered-worker-2', actions: [...RESTART], causes: [], source: '', ...times },
-      ...{ bootIDBefore: '', bootIDAfter: '', result: 'Succeeded' },
+      config: 'rendered-worker-2',
+      actions: [...RESTART],
+      causes: [],
+      source: '',
+      ...times,
+      bootIDBefore: '',
+      bootIDAfter: '',
+      result: 'Succeeded',
     };
     return observed('a', {
       machineConfigNode: {

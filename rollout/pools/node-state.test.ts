@@ -154,15 +154,16 @@ describe('a live update that failed', () => {
     liveFailure: 'no',
   };
   const lastUpdate: UpdateRecord = {
-    ...{
-      config: CONFIG,
-      actions: [...REBOOT],
-      causes: [],
-      source: 'x',
-      liveFailure: 'no',
-      result: 'Succeeded',
-    },
-    ...{ startedAt: LONG_AGO, finishedAt: LONG_AGO, bootIDBefore: '1', bootIDAfter: '2' },
+    config: CONFIG,
+    actions: [...REBOOT],
+    causes: [],
+    source: 'x',
+    liveFailure: 'no',
+    result: 'Succeeded',
+    startedAt: LONG_AGO,
+    finishedAt: LONG_AGO,
+    bootIDBefore: '1',
+    bootIDAfter: '2',
   };
   it.each<[string, MachineConfigNodeSpec, MachineConfigNode['status'], object | undefined]>([
     ['is known before the reboot', spec, { plan }, { why: 'no' }],

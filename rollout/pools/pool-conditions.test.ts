@@ -59,7 +59,9 @@ describe('SettingsWarning', () => {
 describe('ChangeTried', () => {
   const request = { id: 'a', until: '2026-06-01T00:10:00Z', by: '', reason: '', at: '' };
   const deadline = (kind: 'waits' | 'passed', more = {}): DeadlineState => ({
-    ...{ kind, request: { ...request, ...more }, until: 0 },
+    kind,
+    request: { ...request, ...more },
+    until: 0,
     recorded: { id: 'a', config: 'rendered-worker-1' },
   });
 

@@ -41,8 +41,15 @@ const undone: PoolTarget = {
 };
 
 const updateTo = ({ config, image: to }: typeof bad, more: Partial<UpdateRecord>): UpdateRecord => ({
-  ...{ config, image: to, actions: [...REBOOT], causes: [], source: 'x' },
-  ...{ startedAt: LONG_AGO, finishedAt: LONG_AGO, bootIDBefore: 'one', bootIDAfter: 'two' },
+  config,
+  image: to,
+  actions: [...REBOOT],
+  causes: [],
+  source: 'x',
+  startedAt: LONG_AGO,
+  finishedAt: LONG_AGO,
+  bootIDBefore: 'one',
+  bootIDAfter: 'two',
   result: 'Succeeded',
   ...more,
 });
@@ -112,8 +119,11 @@ function lastGoodOf(nodes: readonly ObservedNode[], own: PoolTarget, pool: Param
     isRenderingDue: false,
     isKept: () => true,
     images: {
-      ...{ builds: [], policyDigest: 'sha256:p', unlisted: () => [] },
-      ...{ isRecorded: () => true, checkOf: () => undefined },
+      builds: [],
+      policyDigest: 'sha256:p',
+      unlisted: () => [],
+      isRecorded: () => true,
+      checkOf: () => undefined,
     },
     standardTarget: () => undefined,
   });
@@ -126,7 +136,11 @@ function decide(
   const pool = poolWith(maxUnavailable);
   return decidePool(
     {
-      ...{ pool, target, nodes, policyDigest: undefined, imageSigningKeys: undefined },
+      pool,
+      target,
+      nodes,
+      policyDigest: undefined,
+      imageSigningKeys: undefined,
       settings: someSettings({ autoRollback: true }),
       whyIrreconcilable: () => undefined,
       lastGood: () => lastGoodOf(nodes, target, pool),
@@ -149,13 +163,14 @@ it('the rollout stays stopped and says why, however many nodes booted the target
       expect(decision.newlySettled).toEqual([]);
       const status = poolStatus(
         {
-          ...{ pool: poolWith(), settings: someSettings(), target: layered(bad), decision },
-          ...{
-            machineCount: nodes.length,
-            notes: new Map(),
-            stuckDrains: new Map(),
-            overdueHooks: new Map(),
-          },
+          pool: poolWith(),
+          settings: someSettings(),
+          target: layered(bad),
+          decision,
+          machineCount: nodes.length,
+          notes: new Map(),
+          stuckDrains: new Map(),
+          overdueHooks: new Map(),
         },
         NOW,
       );

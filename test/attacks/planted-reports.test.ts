@@ -118,7 +118,9 @@ test('what a report says delays starts, and keeps no node from a rollback', () =
   } as const;
   const build = {
     status: {
-      ...{ digestedImagePushSpec: target, baseImage: to, vulnerabilities: [brings] },
+      digestedImagePushSpec: target,
+      baseImage: to,
+      vulnerabilities: [brings],
       conditions: [{ type: 'Succeeded', status: 'True' }],
     },
   } as unknown as MachineOSBuild;
@@ -131,20 +133,26 @@ test('what a report says delays starts, and keeps no node from a rollback', () =
   const waits = (goal: PoolTarget) => {
     const states = [aState('a', { progress: { kind: 'staged', actions: REBOOT } })];
     const context = {
-      ...{
-        pool: aPool('worker'),
-        settings: someSettings({ holds: { vulnerabilities: 'low' } }),
-        target: goal,
-      },
-      ...{ policyDigest: undefined, imageSigningKeys: undefined, whyIrreconcilable: () => undefined },
+      pool: aPool('worker'),
+      settings: someSettings({ holds: { vulnerabilities: 'low' } }),
+      target: goal,
+      policyDigest: undefined,
+      imageSigningKeys: undefined,
+      whyIrreconcilable: () => undefined,
       targetBases: targetBases([build], target),
       nodes: [
         {
-          ...{ node: aNode('a'), machineConfigNode: aMachineConfigNode('a', {}, { baseImage: from }) },
-          ...{ lease: { by: 'nobody' as const }, inMaintenance: false, machineDeleting: false },
+          node: aNode('a'),
+          machineConfigNode: aMachineConfigNode('a', {}, { baseImage: from }),
+          lease: { by: 'nobody' as const },
+          inMaintenance: false,
+          machineDeleting: false,
         },
       ],
-      ...{ states, settled: 0, halt: { kind: 'none' as const }, now: 0 },
+      states,
+      settled: 0,
+      halt: { kind: 'none' as const },
+      now: 0,
     };
     return delayStarts([{ name: 'a', level: 'Disrupt' }], context).waits.map(({ reason }) => reason);
   };

@@ -82,7 +82,10 @@ function carried(
     Object.entries(of).toSorted(),
   );
   const request = {
-    ...{ id: 'a', until: PAST, by: AUTHOR, at: PAST },
+    id: 'a',
+    until: PAST,
+    by: AUTHOR,
+    at: PAST,
     generation: metadata.generation ?? 1,
     metadata: createHash('sha256').update(JSON.stringify(sorted)).digest('hex'),
     ...(before === undefined ? {} : { before: gzipSync(JSON.stringify(before)).toString('base64') }),

@@ -41,7 +41,11 @@ const stanza = (name: string, version: string) =>
 const status = (...packages: (readonly [string, string])[]) =>
   baseFile('/var/lib/dpkg/status', packages.map(([name, version]) => stanza(name, version)).join(''));
 const link = (at: string, target: string): LayerEntry => ({
-  ...{ type: 'symlink', path: at, target, uid: 0, gid: 0 },
+  type: 'symlink',
+  path: at,
+  target,
+  uid: 0,
+  gid: 0,
 });
 
 const noReports = (from: string, to: string) => [
@@ -172,7 +176,8 @@ test('of two images of Shale the files of their rendered configs are compared, t
     await writeFile(
       file,
       JSON.stringify({
-        ...{ apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfig' },
+        apiVersion: 'machineconfiguration.openshift.io/v1',
+        kind: 'MachineConfig',
         metadata: { name: '99-x', labels: { 'machineconfiguration.openshift.io/role': 'worker' } },
         spec: {
           config: {
@@ -211,8 +216,11 @@ test('a plan names the packages of a new base image, and says where it can not b
   const config = async (name: string, baseImage: string) => {
     const file = path.join(dir, `${name}.yaml`);
     const spec = {
-      ...{ machineConfigPool: { name: 'worker' }, imageBuilder: { imageBuilderType: 'Job' }, baseImage },
-      ...{ renderedImagePushSpec: `${host}/os/worker:latest`, renderedImagePushSecret: { name: 'push' } },
+      machineConfigPool: { name: 'worker' },
+      imageBuilder: { imageBuilderType: 'Job' },
+      baseImage,
+      renderedImagePushSpec: `${host}/os/worker:latest`,
+      renderedImagePushSecret: { name: 'push' },
     };
     const object = {
       apiVersion: 'machineconfiguration.openshift.io/v1',
@@ -264,7 +272,8 @@ describe('roots that package managers made', () => {
       size: bytes.length,
     });
     const manifest = {
-      ...{ schemaVersion: 2, mediaType },
+      schemaVersion: 2,
+      mediaType,
       config: blobOf(config, 'application/vnd.oci.image.config.v1+json'),
       layers: [blobOf(blob, 'application/vnd.oci.image.layer.v1.tar+gzip')],
     };

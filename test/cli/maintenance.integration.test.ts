@@ -248,8 +248,15 @@ describe('a repair', { timeout: patience(PROCESSES_MS) }, () => {
 
 describe('a retry', { timeout: patience(PROCESSES_MS) }, () => {
   const ended = (config: string, finishedAt: string): UpdateRecord => ({
-    ...{ config, actions: [{ type: 'Reboot' }], causes: [], source: 'test', message: 'disk full' },
-    ...{ startedAt: '2026-01-01T00:00:00.000Z', finishedAt, bootIDBefore: '1', bootIDAfter: '2' },
+    config,
+    actions: [{ type: 'Reboot' }],
+    causes: [],
+    source: 'test',
+    message: 'disk full',
+    startedAt: '2026-01-01T00:00:00.000Z',
+    finishedAt,
+    bootIDBefore: '1',
+    bootIDAfter: '2',
     result: 'RolledBack',
   });
   const FAILED_AT = '2026-01-01T00:01:00.000Z';

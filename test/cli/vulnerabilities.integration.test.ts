@@ -71,7 +71,11 @@ function trivy(digest: string | undefined, ...ids: readonly (readonly [id: strin
       {
         Class: 'os-pkgs',
         Vulnerabilities: ids.map(([VulnerabilityID, Severity]) => ({
-          ...{ VulnerabilityID, Severity, PkgName: 'libssl3', InstalledVersion: '1', FixedVersion: '2' },
+          VulnerabilityID,
+          Severity,
+          PkgName: 'libssl3',
+          InstalledVersion: '1',
+          FixedVersion: '2',
         })),
       },
     ],
@@ -225,8 +229,11 @@ describe('shale plan', () => {
         kind: 'MachineOSConfig',
         metadata: { name: 'worker' },
         spec: {
-          ...{ machineConfigPool: { name: 'worker' }, imageBuilder: { imageBuilderType: 'Job' }, baseImage },
-          ...{ renderedImagePushSpec: `${host}/os/worker:latest`, renderedImagePushSecret: { name: 'push' } },
+          machineConfigPool: { name: 'worker' },
+          imageBuilder: { imageBuilderType: 'Job' },
+          baseImage,
+          renderedImagePushSpec: `${host}/os/worker:latest`,
+          renderedImagePushSecret: { name: 'push' },
         },
       });
     const [before, after] = [await config('before', from.name), await config('after', to.name)];

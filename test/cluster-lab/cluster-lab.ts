@@ -121,7 +121,14 @@ async function startParts(
     await kubectl(['label', 'node', name, `${labels.nodeRolePrefix}worker=`]);
   }
   return {
-    ...{ client, controlPlane, registry, machines, stock, image, dir, kubectl },
+    client,
+    controlPlane,
+    registry,
+    machines,
+    stock,
+    image,
+    dir,
+    kubectl,
     kubectlWarns: async (args) => (await run(args)).stderr,
     shale: async (...args) => {
       const { exitCode, stdout, stderr } = await shale(args, { env });

@@ -14,7 +14,11 @@ afterAll(() => rmSync(dir, { recursive: true }));
 type Config = Case['configs']['A'];
 
 const config = (parts: Partial<Config>): Config => ({
-  ...{ files: [], directories: [], links: [], units: [], users: [] },
+  files: [],
+  directories: [],
+  links: [],
+  units: [],
+  users: [],
   ...parts,
 });
 const newFile = (at: string) => ({

@@ -235,7 +235,10 @@ export async function runLayering(
     pruner: registryPruner(registry),
     leftImages: leftImagePruner(registry),
     signing: new SigningKeys({
-      ...{ client, log, namespace: NAMESPACE, now: Date.now },
+      client,
+      log,
+      namespace: NAMESPACE,
+      now: Date.now,
       secret: new SigningKeySecret(client, { namespace: NAMESPACE, name: secret }),
     }),
     desiredBuilder: { required: builder, disabled: builder },

@@ -49,8 +49,11 @@ class Remediator {
     const now = new Date();
     const time = now.toISOString().replace('Z', '000Z');
     const spec = {
-      ...{ holderIdentity: this.#holder, leaseDurationSeconds: 600, leaseTransitions: 0 },
-      ...{ acquireTime: time, renewTime: time },
+      holderIdentity: this.#holder,
+      leaseDurationSeconds: 600,
+      leaseTransitions: 0,
+      acquireTime: time,
+      renewTime: time,
     };
     const lease = await fleet.client.find(Leases, leaseName(node), { namespace, signal });
     try {

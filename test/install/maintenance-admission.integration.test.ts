@@ -62,7 +62,8 @@ async function define(group: string): Promise<void> {
 
 const maintain = (group: string, nodeName: string) =>
   api.call('POST', `/apis/${group}/v1beta1/nodemaintenances?dryRun=All`, {
-    ...{ apiVersion: `${group}/v1beta1`, kind: 'NodeMaintenance' },
+    apiVersion: `${group}/v1beta1`,
+    kind: 'NodeMaintenance',
     metadata: { name: nodeName },
     spec: { nodeName },
   });
@@ -71,7 +72,8 @@ const cordon = (name: string, annotations = {}) =>
   patch(`/api/v1/nodes/${name}`, { metadata: { annotations }, spec: { unschedulable: true } });
 
 const configOf = (role: string, spec: object = { kernelArguments: ['quiet'] }) => ({
-  ...{ apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfig' },
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineConfig',
   metadata: { name: `50-${role}`, labels: { 'machineconfiguration.openshift.io/role': role } },
   spec,
 });
@@ -169,7 +171,8 @@ describe('a change of a pool some of whose nodes somebody else holds', () => {
   test('of its image warns as well', async () => {
     const of = (name: string) =>
       api.call('POST', `${MCO}/machineosconfigs?dryRun=All`, {
-        ...{ apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineOSConfig' },
+        apiVersion: 'machineconfiguration.openshift.io/v1',
+        kind: 'MachineOSConfig',
         metadata: { name },
         spec: {
           machineConfigPool: { name },

@@ -9,7 +9,9 @@ const LOCK = '/run/ostree/staged-deployment-locked';
 const STOCK = [text('/usr/lib/ostree/prepare-root.conf', '[composefs]\nenabled = maybe\n')];
 
 const NODE = {
-  ...{ stock: STOCK, missing: noComingDebian, limitMs: 60_000 },
+  stock: STOCK,
+  missing: noComingDebian,
+  limitMs: 60_000,
   options: () => ({ system: COMING_DEBIAN, startsDaemon: async () => false }),
 };
 

@@ -64,7 +64,10 @@ export const writtenInLayeredMode: readonly string[] = [
 /** @param word in each file. @returns a rendered config that writes wherever a policy has labels of its own. */
 export function labelledConfig(name: string, word: string): MachineConfig {
   const file = (path: string, mode: number, content: string) => ({
-    ...{ path, mode, overwrite: true, contents: { source: `data:,${encodeURIComponent(content)}` } },
+    path,
+    mode,
+    overwrite: true,
+    contents: { source: `data:,${encodeURIComponent(content)}` },
   });
   const files = [
     ...Object.entries(FILES).map(([path, mode]) => file(path, mode, `# ${word}\n`)),

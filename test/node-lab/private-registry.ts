@@ -32,7 +32,10 @@ export async function startLockedRegistry(dir: string, address = '127.0.0.1'): P
   await writeFile(file('tls.key'), keyPem, { mode: 0o600 });
   await writeFile(file('htpasswd'), HTPASSWD);
   const { host, stop } = await startDockerRegistry({
-    ...{ dir, address, htpasswd: file('htpasswd'), launcher: DIE_WITH_PARENT },
+    dir,
+    address,
+    htpasswd: file('htpasswd'),
+    launcher: DIE_WITH_PARENT,
     tls: { certificate: file('tls.crt'), key: file('tls.key') },
   });
   const { caPem } = authority;

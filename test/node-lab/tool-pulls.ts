@@ -54,7 +54,9 @@ export function pullsOfTool(
     /** By the tool alone, without what Shale looks at beforehand. */
     const pull = (image: DigestedPullspec) =>
       imageTool(on.machine.run).pull(image, {
-        ...{ mustBeSigned: false, heldBack: false, signal: deadline(STAGE_MS) },
+        mustBeSigned: false,
+        heldBack: false,
+        signal: deadline(STAGE_MS),
       });
     const stage = (image: DigestedPullspec) =>
       on.machine.backend.stage(image, {

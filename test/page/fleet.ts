@@ -130,7 +130,11 @@ const newContents: BuildContents = {
   summary: '23 packages (1 added, 1 removed, 21 upgraded), kernel 6.12.9 -> 6.12.14',
   base: { from: BASE.replace(/[0-9a-f]{8}$/, '00c0ffee'), to: BASE },
   packages: {
-    ...{ added: 1, removed: 1, upgraded: 21, downgraded: 0, changed: 0 },
+    added: 1,
+    removed: 1,
+    upgraded: 21,
+    downgraded: 0,
+    changed: 0,
     first: [
       { change: 'removed', name: 'telnet', from: '0.17-41' },
       { change: 'added', name: 'nftables', to: '1.1.3-1' },
@@ -142,7 +146,10 @@ const newContents: BuildContents = {
         to: '6.12.14-1~bpo12+1.20261129.0123456789abcdef',
       },
       ...Array.from({ length: 16 }, (_, index) => ({
-        ...{ change: 'upgraded', name: `library-${index}`, from: '1.0-1', to: '1.0-2' },
+        change: 'upgraded',
+        name: `library-${index}`,
+        from: '1.0-1',
+        to: '1.0-2',
       })),
     ],
   },

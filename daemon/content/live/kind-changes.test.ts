@@ -57,7 +57,10 @@ async function threeTrees(place: 'usr' | 'etc', from: string, to: string) {
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-kinds-'));
   onTestFinished(() => rm(dir, { recursive: true }));
   const deployment = (name: string) => ({
-    ...{ id: name, root: path.join(dir, name), labels: {}, kernelArguments: [] },
+    id: name,
+    root: path.join(dir, name),
+    labels: {},
+    kernelArguments: [],
   });
   const [root, booted, staged] = [path.join(dir, 'root'), deployment('booted'), deployment('staged')];
   const inImage = place === 'usr' ? 'usr' : 'usr/etc';
@@ -69,7 +72,9 @@ async function threeTrees(place: 'usr' | 'etc', from: string, to: string) {
       .map(([at, entry]) => `${at} ${contentDigest(entry)}`)
       .toSorted();
   return {
-    ...{ root, booted, staged },
+    root,
+    booted,
+    staged,
     running: () => snapshot(path.join(root, place)),
     wanted: () => snapshot(path.join(staged.root, inImage)),
   };

@@ -65,7 +65,10 @@ export async function observeContent(
     const isLinkedByImage = isByImage(write.to) && !isStatePath(name);
     // Its parents are those that the coming config has.
     observed.set(name, {
-      ...{ ...path, location, to: desired, hardLinkSource },
+      ...path,
+      location,
+      to: desired,
+      hardLinkSource,
       isLinked: isLinked || isLinkedByImage,
     });
   }

@@ -66,8 +66,10 @@ export class ComposefsBackend implements OsBackend {
   constructor(options: ComposefsBackendOptions) {
     this.#options = options;
     this.#tool = osTool(options.run, {
-      ...{ name: NAME, installsPackages: false },
-      ...{ setsKernelArguments: false, appliesLive: false },
+      name: NAME,
+      installsPackages: false,
+      setsKernelArguments: false,
+      appliesLive: false,
     });
     this.#state = path.join(options.root, nodePaths.state);
     this.#bootc = durably(options.run);

@@ -59,7 +59,11 @@ describe.skipIf(noDirectoryNodes !== undefined)('the tree of a deployment that i
         ? onHost(['mount', '--bind', path.join(base, IMAGE), command.at(-1) ?? ''], options)
         : onHost(command, options);
     const trees = new DeploymentTrees({
-      ...{ root, sysroot, run, commandPath: (place) => place, makeWritable: writable },
+      root,
+      sysroot,
+      run,
+      commandPath: (place) => place,
+      makeWritable: writable,
     });
     const tree = await trees.of(VERITY, signal);
     await writeFile(path.join(tree, 'etc/hosts'), 'written\n');

@@ -160,8 +160,10 @@ async function change(
   const coming = sha256(wanted);
   // Both the old and the new are on record while files change: after a crash none is forgotten.
   await policyRecord.write(root, {
-    ...{ ...kept, entries: union(entries, merged.entries) },
-    ...{ written: former === undefined ? coming : sha256(text), coming },
+    ...kept,
+    entries: union(entries, merged.entries),
+    written: former === undefined ? coming : sha256(text),
+    coming,
   });
   // Signatures are asked for last: until their place is known, nothing could be pulled.
   const file = await writeAttachments(root, attachments.write, owned);

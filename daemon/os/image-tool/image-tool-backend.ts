@@ -251,8 +251,12 @@ export class ImageToolBackend implements OsBackend {
     await writeFile(originFile, origin);
     await this.#ostree.deploy(
       {
-        ...{ osName, ref: commit, originFile: this.#options.commandPath(originFile), kernelArguments },
-        ...{ staged: how !== 'written', heldBack: how === 'heldBack' },
+        osName,
+        ref: commit,
+        originFile: this.#options.commandPath(originFile),
+        kernelArguments,
+        staged: how !== 'written',
+        heldBack: how === 'heldBack',
       },
       signal,
     );

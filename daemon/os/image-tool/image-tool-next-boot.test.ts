@@ -130,7 +130,9 @@ describe('a root that would not boot', () => {
 describe('a soft reboot', () => {
   test('is prepared for what the tool says it can boot', async () => {
     const { backend, stage, host } = await hostUnderTest({
-      ...{ canSoftReboot: true, composefs: 'yes', version: '2026.4' },
+      canSoftReboot: true,
+      composefs: 'yes',
+      version: '2026.4',
     });
     expect((await stage(first)).canSoftReboot).toBe(true);
     expect((await backend.status(signal)).booted).not.toHaveProperty('canSoftReboot');

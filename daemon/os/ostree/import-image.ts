@@ -80,14 +80,18 @@ export async function importImage(
     const tree = await mergeLayers(context, layers, temporary, signal);
     const kernelArguments = [...(await imageKernelArguments(tree))];
     const record = {
-      ...{ labels: { ...labels }, layers: layers.map(({ diffId }) => diffId), kernelArguments },
+      labels: { ...labels },
+      layers: layers.map(({ diffId }) => diffId),
+      kernelArguments,
       rootConfigurations: await rootConfigurations(tree),
     };
     await writeImageRecord(stateDirectory(context.sysroot), image, record);
     const directory = context.commandPath(tree);
     await context.ostree.commit(
       {
-        ...{ ref: imageRef(image), directory, metadata: { 'shale.image': image } },
+        ref: imageRef(image),
+        directory,
+        metadata: { 'shale.image': image },
         // Layers have no labels of their own, and ostree gives a deployment's /usr those of its commit.
         ...((await hasSelinuxPolicy(tree)) ? { selinuxPolicy: directory } : {}),
       },

@@ -127,7 +127,8 @@ export class OstreeBackend implements OsBackend {
     const { booted, staged } = await this.#deployments();
     const isBooted = booted.image === image;
     const record = await importImage(context, image, {
-      ...{ withRoot: !isBooted, signal },
+      withRoot: !isBooted,
+      signal,
       accept,
       onProgress,
     });

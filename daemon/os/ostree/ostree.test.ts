@@ -121,7 +121,11 @@ test("a rollback by the host's own script has Shale's paths of /etc as the deplo
   await mkdir(at('next/etc/mode'), { mode: 0o755 });
   await writeFile(at('next/etc/gone'), 'of the image');
   const deployment = {
-    ...{ osName: 'os', id: 'abc.0', commit: 'abc', kernelArguments: [], directory: at('former') },
+    osName: 'os',
+    id: 'abc.0',
+    commit: 'abc',
+    kernelArguments: [],
+    directory: at('former'),
   };
   const script = ostreeRollbackScript({ commandSysroot: '/', sysroot: '/' }, deployment, []);
   const functions = script.slice(script.indexOf('\n# $1:'), script.indexOf('\n[ -d "$former" ] && '));

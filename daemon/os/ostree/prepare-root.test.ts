@@ -84,7 +84,10 @@ test.each([
   ['[etc]\n# transient = true\n', false, false],
 ])('%j makes / transient: %s, /etc: %s', (text, isRootTransient, isEtcTransient) => {
   expect(parseRootConfiguration('a', text)).toEqual({
-    ...{ file: 'a', composefs: 'no', isRootTransient, isEtcTransient },
+    file: 'a',
+    composefs: 'no',
+    isRootTransient,
+    isEtcTransient,
   });
 });
 

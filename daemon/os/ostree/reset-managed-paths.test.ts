@@ -49,8 +49,10 @@ test("what Shale wrote is as the image has it, and what an admin wrote as ostree
 test('so is what only has another owner by the fragment of the image that runs', async () => {
   await put({
     [`root/${nodePaths.tmpfiles}`]: 'z /etc/owned 0640 core core - -\n',
-    ...{ 'booted/usr/etc/owned': 'same', 'root/etc/owned': 'same' },
-    ...{ 'staged/usr/etc/owned': 'of the image', 'staged/etc/owned': 'same' },
+    'booted/usr/etc/owned': 'same',
+    'root/etc/owned': 'same',
+    'staged/usr/etc/owned': 'of the image',
+    'staged/etc/owned': 'same',
   });
   await reset();
   expect(await next('owned')).toBe('of the image');

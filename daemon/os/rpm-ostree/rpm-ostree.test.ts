@@ -13,7 +13,10 @@ const COMMIT = 'a'.repeat(64);
 function host() {
   const commands: string[] = [];
   const booted = {
-    ...{ osname: 'fcos', checksum: COMMIT, serial: 1, booted: true },
+    osname: 'fcos',
+    checksum: COMMIT,
+    serial: 1,
+    booted: true,
     'container-image-reference': `ostree-unverified-registry:${imageOf('1')}`,
     'container-image-reference-digest': imageOf('1').split('@')[1],
   };

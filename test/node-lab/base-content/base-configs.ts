@@ -18,7 +18,10 @@ const ofUser = { user: { name: USER }, group: { name: USER } };
 const ofService = { user: { id: SERVICE_UID }, group: { id: SERVICE_UID } };
 
 const file = (path: string, content: string, { mode = 0o644, ...owner }: Attributes = {}) => ({
-  ...{ path, mode, overwrite: true, contents: { source: `data:,${encodeURIComponent(content)}` } },
+  path,
+  mode,
+  overwrite: true,
+  contents: { source: `data:,${encodeURIComponent(content)}` },
   ...owner,
 });
 

@@ -82,7 +82,9 @@ async function install(
   const consoleFile = path.join(directory, 'console');
   await using machine = await startVirtualMachine({
     // The kernel is what is booted first: a disk of the machine's own is, too.
-    ...{ disks: [], directory, consoleFile },
+    disks: [],
+    directory,
+    consoleFile,
     qemuArguments: [
       ...ONE_PROCESSOR,
       ...['-kernel', path.join(modules, version, 'vmlinuz')],

@@ -37,7 +37,8 @@ export function virtualRecipe(files: string): RootfsRecipe {
   const programs = ['usr/bin/bootc', 'usr/lib/bootc/initramfs-setup'];
   return recipeWith({
     ...COMING_RECIPE,
-    ...{ packages: PACKAGES, dracut },
+    packages: PACKAGES,
+    dracut,
     // The package of the kernel makes an initramfs, with what the configuration of dracut names.
     hooks: [
       copyFilesHook(files, programs, 'essential'),

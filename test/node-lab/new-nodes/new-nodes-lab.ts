@@ -87,7 +87,11 @@ export async function startNewNodesLab(system: LabSystem): Promise<NewNodesLab> 
   const kubeconfig = path.join(directory, 'kubeconfig');
   await writeFile(kubeconfig, cluster.kubeconfig(), { mode: 0o600 });
   const around = {
-    ...{ client: cluster.client, kubeconfig, registryHost: registry.host, system, directory },
+    client: cluster.client,
+    kubeconfig,
+    registryHost: registry.host,
+    system,
+    directory,
     authFile: builder.auths(PASSWORD),
   };
   const owned = parts.move();

@@ -34,11 +34,15 @@ export async function createPool(client: ApiClient, image: DigestedPullspec, con
     { namespace: DEFAULT_NAMESPACE },
   );
   await client.create(MachineConfigs, {
-    ...{ apiVersion: API, kind: 'MachineConfig', metadata: { name: RENDERED } },
+    apiVersion: API,
+    kind: 'MachineConfig',
+    metadata: { name: RENDERED },
     spec: { config: { ignition: { version: '3.5.0' }, ...config } },
   });
   const pool = await client.create(MachineConfigPools, {
-    ...{ apiVersion: API, kind: 'MachineConfigPool', metadata: { name: NAME } },
+    apiVersion: API,
+    kind: 'MachineConfigPool',
+    metadata: { name: NAME },
     spec: {
       machineConfigSelector: {},
       nodeSelector: {},
@@ -48,7 +52,9 @@ export async function createPool(client: ApiClient, image: DigestedPullspec, con
   const bootImage: BootImage = { image, proof: 'None' };
   await updateStatus(client, MachineConfigPools, pool, ({ status }) => ({ ...status, bootImage }));
   await client.create(MachineOSConfigs, {
-    ...{ apiVersion: API, kind: 'MachineOSConfig', metadata: { name: NAME } },
+    apiVersion: API,
+    kind: 'MachineOSConfig',
+    metadata: { name: NAME },
     spec: {
       machineConfigPool: { name: NAME },
       renderedImagePushSecret: { name: 'push' },

@@ -106,7 +106,9 @@ export async function startBootLab(
   const { disks = [], qemuArguments = [] } = (await provision?.(parted, directory)) ?? {};
   const ofSystem = (await system.qemuArguments?.(directory)) ?? [];
   const machine = await startVirtualMachine({
-    ...{ disks: [disk, podDisk, ...disks], directory, consoleFile },
+    disks: [disk, podDisk, ...disks],
+    directory,
+    consoleFile,
     qemuArguments: [...ofSystem, ...qemuArguments],
   });
   parts.use(machine);

@@ -43,7 +43,9 @@ export function ostreeSystem(
     recipe: () => recipe,
     makeDisk: async ({ image, archive, stock, signal }) =>
       ensureDisk({
-        ...{ image, source: await rootfsSource(archive, stock), signal },
+        image,
+        source: await rootfsSource(archive, stock),
+        signal,
         ...present({ firstBootArguments }),
       }),
   };
