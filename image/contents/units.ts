@@ -43,12 +43,19 @@ function enabledIn(root: Root, place: string, units: ReadonlyMap<string, unknown
     .filter(([name]) => DEPENDENCIES.test(name))
     .flatMap(([name]) => {
       const isThere = (wanted: string) =>
-        units.has(wanted.replace(/@.*(?=\.[^.]+$)/, '@')) ||
+        units.has(wanted) ||
+        units.has(templateOf(wanted)) ||
         nodeAt(root, `${place}/${name}/${wanted}`) !== undefined;
       return entriesAt(root, `${place}/${name}`).flatMap(([wanted, link]) =>
         UNIT.test(wanted) && !isMask(link) && isThere(wanted) ? [wanted] : [],
       );
     });
+}
+
+/** @returns `getty@.service` for `getty@tty1.service`; the name itself where it is no instance. */
+function templateOf(unit: string): string {
+  const [at, type] = [unit.indexOf('@'), unit.lastIndexOf('.')];
+  return at < 0 || type < at ? unit : `${unit.slice(0, at)}@${unit.slice(type)}`;
 }
 
 function isMask(node: TreeNode): boolean {
