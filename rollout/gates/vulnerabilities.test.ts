@@ -116,6 +116,19 @@ describe('a pool holds updates that bring vulnerabilities', () => {
     expect(held(holds, compared)?.reason).toBe(reason);
   });
 
+  it.each<[string, readonly string[], boolean]>([
+    ['the index', ['2'], false],
+    ['each of its images', ['3', '4'], false],
+    ['the image of one architecture', ['3'], true],
+  ])('takes an index of base images once %s is accepted: %j, held: %j', (_what, accepted, isHeld) => {
+    const instances = ['3', '4'].map((each) => ({ baseImage: `quay.io/base@${digest(each)}` }));
+    const index = build({ vulnerabilities: [HIGH], instances } as Partial<
+      NonNullable<MachineOSBuild['status']>
+    >);
+    const holds = { vulnerabilities: 'high', acceptedBaseImages: accepted.map(digest) } as const;
+    expect(held(holds, [], { a: OLD }, [index]) !== undefined).toBe(isHeld);
+  });
+
   it('says what is brought, and how to take it all the same', () => {
     expect(held({ vulnerabilities: 'high' }, [HIGH])?.message).toBe(
       `updates wait for vulnerabilities (spec.shale.holds): the new base image brings 2 high, such as CVE-2026-0001 (libssl3), CVE-2026-0002; to take it all the same, add ${digest('2')} to spec.shale.holds.acceptedBaseImages`,

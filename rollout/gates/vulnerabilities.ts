@@ -23,7 +23,7 @@ const UNKNOWN = 'VulnerabilitiesUnknown';
 
 /** The base images of a pool's image, and what they bring in the place of others. */
 export interface TargetBases {
-  /** Of the image, and of each in an index. */
+  /** Of the image, and after it of each in an index. */
   readonly bases: readonly Digest[];
   readonly compared: readonly BaseVulnerabilities[];
 }
@@ -66,8 +66,7 @@ export const vulnerabilities = {
   ): StartHold | undefined => {
     const least = holds.vulnerabilities;
     if (least === undefined || target === undefined) return undefined;
-    const accepted = holds.acceptedBaseImages ?? [];
-    if (target.bases.some((base) => accepted.includes(base))) return undefined;
+    if (isAccepted(target.bases, holds.acceptedBaseImages ?? [])) return undefined;
     const runs = new Map(
       nodes.map(({ node, machineConfigNode }) => [
         node.metadata.name,
@@ -82,6 +81,12 @@ export const vulnerabilities = {
     return first && { hold: first.hold, held: new Set(held.map(({ name }) => name)) };
   },
 } as const;
+
+/** Which architecture a node takes is not known here: an index is accepted by its own digest, or by all that it has. */
+function isAccepted([whole, ...instances]: readonly Digest[], accepted: readonly string[]): boolean {
+  const isIn = (base: Digest) => accepted.includes(base);
+  return (whole !== undefined && isIn(whole)) || (instances.length > 0 && instances.every(isIn));
+}
 
 /** What is known to be brought is said before what nobody knows. */
 function rankOf({ reason }: Hold): number {
