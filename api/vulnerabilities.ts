@@ -20,6 +20,11 @@ export function reachesSeverity(severity: Severity, least: LeastSeverity): boole
 /** The number of vulnerabilities by severity; a severity without any is absent. */
 export type SeverityCounts = { readonly [Of in Severity]?: number };
 
+/** @returns whether any of them reaches a limit. */
+export function hasSeverity(counts: SeverityCounts, least: LeastSeverity): boolean {
+  return SEVERITIES.some((severity) => (counts[severity] ?? 0) > 0 && reachesSeverity(severity, least));
+}
+
 /** @returns such as `1 critical, 3 high`; `none` where there are none. */
 export function formatCounts(counts: SeverityCounts): string {
   const parts = SEVERITIES.flatMap((severity) => {

@@ -1,3 +1,4 @@
+import { cutText } from '../api/cut-text.ts';
 import { errorMessage } from '../api/error-message.ts';
 import type { FailureKind } from '../api/failing-step.ts';
 import { maskCredentials } from '../api/secret-text.ts';
@@ -75,5 +76,5 @@ export function wordsOf(text: string): string {
     .replaceAll(';', ',')
     .replace(/\s+/g, ' ')
     .trim();
-  return line.length <= LONGEST_WORDS ? line : `${line.slice(0, LONGEST_WORDS - 1)}…`;
+  return cutText(line, LONGEST_WORDS);
 }

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { cutText } from '../api/cut-text.ts';
 import {
   type Condition,
   type Kind,
@@ -134,7 +135,7 @@ export function setCondition(
 
 /** @returns a message that is not longer than a status may have it; what is cut off is marked. */
 export function withinLimit(message: string): string {
-  return message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE - 1)}…`;
+  return cutText(message, LONGEST_MESSAGE);
 }
 
 /** @returns whether the condition is there and True. */

@@ -1,3 +1,5 @@
+import { cutText } from '../../api/cut-text.ts';
+
 /** How much of each is shown; status.logTail has more. */
 const LONGEST_CAUSE = 300;
 const LONGEST_LINE = 200;
@@ -24,18 +26,14 @@ const OF_ENGINE =
 export function describeFailedStep(message: string, output: readonly string[]): string {
   const exit = EXIT.exec(message)?.groups;
   // Not a command's end: a file that can't be parsed, an instruction other than RUN.
-  if (exit === undefined) return cut(message, LONGEST_CAUSE);
+  if (exit === undefined) return cutText(message, LONGEST_CAUSE);
   const code = `exit ${exit['word'] ?? 'code'} ${exit['code']}`;
   const [, command] = message.split(BEFORE_COMMAND, 2);
-  const step = command && cut(`RUN ${command.split(AFTER_COMMAND, 1)[0]}`, LONGEST_STEP);
+  const step = command && cutText(`RUN ${command.split(AFTER_COMMAND, 1)[0]}`, LONGEST_STEP);
   const printed = output.filter((line) => !OF_ENGINE.test(line));
   const cause = printed.at(-1);
   if (cause === undefined) return `${step ?? 'a command'} ended with ${code} and printed nothing`;
-  const before = printed.slice(-1 - LINES_BEFORE, -1).map((line) => cut(line, LONGEST_LINE));
+  const before = printed.slice(-1 - LINES_BEFORE, -1).map((line) => cutText(line, LONGEST_LINE));
   const more = before.length === 0 ? '' : `. Before that it printed: ${before.join(' | ')}`;
-  return `${cut(cause.trim(), LONGEST_CAUSE)} (${code}${step === undefined ? '' : ` of ${step}`})${more}`;
-}
-
-function cut(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+  return `${cutText(cause.trim(), LONGEST_CAUSE)} (${code}${step === undefined ? '' : ` of ${step}`})${more}`;
 }

@@ -1,4 +1,5 @@
 import { type BuildContents, SHOWN_CONTENTS, SHOWN_SENTENCE, SHOWN_TEXT } from '../../api/build-contents.ts';
+import { cutText } from '../../api/cut-text.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { type ContentsDiff, diffContents, isDifferent } from '../../image/contents/diff-contents.ts';
@@ -90,5 +91,5 @@ function cutAll(texts: readonly string[]): string[] {
 
 /** Texts of an image are of any length, and the schema limits them. */
 function cut(text: string, most = SHOWN_TEXT): string {
-  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+  return cutText(text, most);
 }

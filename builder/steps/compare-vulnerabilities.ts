@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { outcomeOf } from '../../api/build-outcome.ts';
+import { cutText } from '../../api/cut-text.ts';
 import { errorMessage } from '../../api/error-message.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
@@ -10,12 +11,11 @@ import { settingOf } from '../../api/pool-settings/read-settings.ts';
 import { digestInName } from '../../api/references.ts';
 import {
   type BaseVulnerabilities,
+  hasSeverity,
   type LeastSeverity,
   LONGEST_VULNERABILITY_NAME,
   MOST_COMPARED_BASES,
   MOST_NAMED_VULNERABILITIES,
-  reachesSeverity,
-  SEVERITIES,
 } from '../../api/vulnerabilities.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { parseReference } from '../../image/reference.ts';
@@ -101,9 +101,7 @@ export function isDue(
 }
 
 function holdsBack({ result, brought = {} }: BaseVulnerabilities, least: LeastSeverity | undefined): boolean {
-  if (least === undefined) return false;
-  const isBrought = SEVERITIES.some((each) => (brought[each] ?? 0) > 0 && reachesSeverity(each, least));
-  return result === 'NoReport' || isBrought;
+  return least !== undefined && (result === 'NoReport' || hasSeverity(brought, least));
 }
 
 /** @returns what a status has of a comparison. */
@@ -116,21 +114,21 @@ export function recordedVulnerabilities(
   const noReport = (why: string): BaseVulnerabilities => ({
     ...about,
     result: 'NoReport',
-    message: shortened(why, LONGEST),
+    message: cutText(why, LONGEST),
   });
   if ('unread' in diff) return noReport(`the reports could not be read: ${diff.unread}`);
   const { reports, brought, fixed, remarks } = diff;
   if (brought === undefined || fixed === undefined) return noReport(remarks.join('; '));
   const used = [reports.from, reports.to].map((report) => `${report?.tool} (${report?.source})`);
   const worst = brought.slice(0, MOST_NAMED_VULNERABILITIES).map(({ id, severity, packages }) => ({
-    id: shortened(id, LONGEST_VULNERABILITY_NAME),
+    id: cutText(id, LONGEST_VULNERABILITY_NAME),
     severity,
-    package: shortened(packages[0]?.name ?? '', LONGEST_VULNERABILITY_NAME),
+    package: cutText(packages[0]?.name ?? '', LONGEST_VULNERABILITY_NAME),
   }));
   return {
     ...about,
     result: 'Compared',
-    message: shortened([`reports of ${used.join(' and ')}, not verified`, ...remarks].join('; '), LONGEST),
+    message: cutText([`reports of ${used.join(' and ')}, not verified`, ...remarks].join('; '), LONGEST),
     brought: severityCounts(brought),
     fixed: severityCounts(fixed),
     ...(worst.length === 0 ? {} : { worst }),
@@ -139,10 +137,6 @@ export function recordedVulnerabilities(
 
 /** Of a message; the schema limits it. */
 const LONGEST = 1024;
-
-function shortened(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
-}
 
 /**
  * Records on a build that succeeded what its base image brings and fixes in the place of those that nodes run, by the

@@ -3,8 +3,6 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { keptTree, recordedBases } from '../../builder/steps/tree-of-base.ts';
 import type { KeptTree } from '../../image/base/base-trees.ts';
-import { diffContents } from '../../image/contents/diff-contents.ts';
-import { summaryOf } from '../../image/contents/summary.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
@@ -18,7 +16,7 @@ import type { Change } from '../change/file-flags.ts';
 import { rethrowReportError } from '../command-line/report-flags.ts';
 import { type NamedImage, READING_DEADLINE_MS, readBoth } from '../image/read-contents.ts';
 import { askRegistry, type LookupAccess, type PoolRegistry } from './pool-registry.ts';
-import { contentsOfRecords, recordsOfChange } from './recorded-bases.ts';
+import { baseContents, contentsOfRecords, recordsOfChange } from './recorded-bases.ts';
 
 /** What is read of new base images. */
 export interface NewBases {
@@ -207,6 +205,5 @@ async function contentsOfChange(
 ): Promise<BaseContents> {
   const { baseChange, architecture, kept } = given;
   const [before, after] = await readBoth(client, imagesOf(baseChange), { architecture, kept }, signal);
-  const diff = diffContents(before.contents, after.contents, { from: before.name, to: after.name });
-  return { ...diff, summary: summaryOf(diff, true) };
+  return baseContents(before.contents, after.contents, { from: before.name, to: after.name });
 }

@@ -1,8 +1,9 @@
 import { outcomeOf } from '../../api/build-outcome.ts';
 import type { BaseRecord, MachineOSBuild } from '../../api/machine-os-build.ts';
+import { digestInName } from '../../api/references.ts';
 import { readTreeRecord } from '../../builder/steps/tree-of-base.ts';
 import { diffContents } from '../../image/contents/diff-contents.ts';
-import { contentsOf } from '../../image/contents/image-contents.ts';
+import { contentsOf, type ImageContents } from '../../image/contents/image-contents.ts';
 import { summaryOf } from '../../image/contents/summary.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { BaseContents, ChangedBase } from '../../predict/image/base-change.ts';
@@ -30,15 +31,11 @@ export function recordsOfChange(
 
 /** Where commands ran, the record is of what they made of the base. */
 function recordOf({ status }: MachineOSBuild, base: string, architecture: string): BaseRecord | undefined {
-  const digest = digestOf(base);
+  const digest = digestInName(base);
   const instance = status?.instances?.find((each) => each.architecture === architecture);
   const { engineImage, baseRecord } = instance ?? status ?? {};
-  const bases = [status?.baseImage, instance?.baseImage].map((each) => digestOf(each ?? ''));
+  const bases = [status?.baseImage, instance?.baseImage].map(digestInName);
   return engineImage === undefined && digest !== undefined && bases.includes(digest) ? baseRecord : undefined;
-}
-
-function digestOf(image: string): string | undefined {
-  return image.split('@')[1];
 }
 
 /**
@@ -53,7 +50,15 @@ export async function contentsOfRecords(
 ): Promise<BaseContents | undefined> {
   const [before, after] = await Promise.all(records.map((record) => readTreeRecord(client, record, signal)));
   if (before?.hasFacts !== true || after?.hasFacts !== true) return undefined;
-  const [was, will] = [contentsOf(before, architecture), contentsOf(after, architecture)];
-  const diff = diffContents(was, will, { from, to });
+  return baseContents(contentsOf(before, architecture), contentsOf(after, architecture), { from, to });
+}
+
+/** @param names of the two base images, for messages. @returns what the new one brings. */
+export function baseContents(
+  before: ImageContents,
+  after: ImageContents,
+  names: Pick<ChangedBase, 'from' | 'to'>,
+): BaseContents {
+  const diff = diffContents(before, after, names);
   return { ...diff, summary: summaryOf(diff, true) };
 }

@@ -7,10 +7,10 @@ import { type Digest, digestInName } from '../../api/references.ts';
 import {
   type BaseVulnerabilities,
   formatCounts,
+  hasSeverity,
   type LeastSeverity,
   reachesSeverity,
   SEVERITIES,
-  type SeverityCounts,
 } from '../../api/vulnerabilities.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import { hasCondition } from '../pools/same-content.ts';
@@ -103,14 +103,10 @@ function baseHold(
   const own = compared.filter((each) => digestInName(each.from) === from);
   if (own.length === 0)
     return unknown(`the builder has not compared the reports of ${from} and the new base image yet`, bases);
-  const bad = own.find(({ brought }) => brought !== undefined && reaches(brought, least));
+  const bad = own.find(({ brought }) => brought !== undefined && hasSeverity(brought, least));
   if (bad !== undefined) return brings(bad, least, bases);
   const missing = own.find(({ result }) => result === 'NoReport');
   return missing && unknown(missing.message, bases);
-}
-
-function reaches(brought: SeverityCounts, least: LeastSeverity): boolean {
-  return SEVERITIES.some((severity) => (brought[severity] ?? 0) > 0 && reachesSeverity(severity, least));
 }
 
 /** Ids that a message names. */
