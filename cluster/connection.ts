@@ -5,6 +5,7 @@ import path from 'node:path';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { errorMessage } from '../api/error-message.ts';
 import { EgressProxyError, egressProxy, proxyOptionsFor } from './egress-proxy.ts';
+import type { PlainKubeconfig } from './kubeconfig.ts';
 import { Agent as PlainAgent } from './node-http.ts';
 import { StartupError } from './startup-error.ts';
 
@@ -108,16 +109,7 @@ export async function kubeconfigConnection(options: {
   // YAML and schemas are nothing that a daemon in a pod needs.
   const { readPlainKubeconfig, readUserExtras } = await import('./kubeconfig.ts');
   const plain = await readPlainKubeconfig(options.path, options.context);
-  if (plain !== undefined) {
-    const { cluster, server, token, ...tls } = plain;
-    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-    return {
-      baseUrl: new URL(server),
-      cluster,
-      agent: createAgent(server, tls),
-      authorize: async () => headers,
-    };
-  }
+  if (plain !== undefined) return plainConnection(plain);
   const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
   if (options.path === undefined) config.loadFromDefault();
@@ -147,6 +139,25 @@ export async function kubeconfigConnection(options: {
         ...(groups.length > 0 && { 'Impersonate-Group': [...groups] }),
       };
     },
+  };
+}
+
+/**
+ * @param text of a kubeconfig in an object, such as a Secret of Cluster API: see embeddedKubeconfig.
+ * @throws Error that says what of it can't be used.
+ */
+export async function embeddedConnection(text: string): Promise<Connection> {
+  const { embeddedKubeconfig } = await import('./kubeconfig.ts');
+  return plainConnection(embeddedKubeconfig(text));
+}
+
+function plainConnection({ cluster, server, token, ...tls }: PlainKubeconfig): Connection {
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  return {
+    baseUrl: new URL(server),
+    cluster,
+    agent: createAgent(server, tls),
+    authorize: async () => headers,
   };
 }
 

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { AgentOptions } from 'node:https';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { stringify } from 'yaml';
-import { readPlainKubeconfig } from './kubeconfig.ts';
+import { embeddedKubeconfig, readPlainKubeconfig } from './kubeconfig.ts';
 
 const dir = mkdtempSync(path.join(tmpdir(), 'shale-kubeconfig-'));
 afterAll(() => rmSync(dir, { recursive: true }));
@@ -111,4 +111,33 @@ test('what is no file or no YAML is left to client-node, whose error says so', a
   const file = path.join(dir, 'broken');
   writeFileSync(file, 'a: [');
   expect(await readPlainKubeconfig(file, undefined)).toBeUndefined();
+});
+
+describe('a kubeconfig of an object opens nothing that it names', () => {
+  const embedded = (parts: Parts) => embeddedKubeconfig(readFileSync(written(parts), 'utf8'));
+
+  test('credentials that are in it are used', () => {
+    expect(embedded({ cluster: { 'certificate-authority-data': base64('CA') } })).toMatchObject({
+      server: 'https://api.example.com:6443',
+      token: 'secret',
+      ca: Buffer.from('CA'),
+    });
+  });
+
+  test.each<[string, Parts, string]>([
+    ['a program', { user: { exec: { command: 'sh' } } }, 'exec'],
+    ['a file with a token', { user: { tokenFile: '/etc/shadow' } }, 'tokenFile'],
+    ['a file with a key', { user: { 'client-key': '/etc/key' } }, 'client-key'],
+    ['a file with a CA', { cluster: { 'certificate-authority': '/etc/ca' } }, 'certificate-authority'],
+    ['a server without TLS', { cluster: { server: 'http://api.example.com' } }, 'URL'],
+    ['no current context', { more: { 'current-context': 'nowhere' } }, 'exactly one current context'],
+  ])('%s is refused, without its contents', (_, parts, why) => {
+    expect(() => embedded(parts)).toThrow(why);
+    expect(() => embedded(parts)).not.toThrow('secret');
+  });
+
+  test('a text that is no YAML is not repeated', () => {
+    expect(() => embeddedKubeconfig('token: {secret')).toThrow('not YAML');
+    expect(() => embeddedKubeconfig('token: {secret')).not.toThrow('secret');
+  });
 });

@@ -56,6 +56,26 @@ export async function readPlainKubeconfig(
   }
 }
 
+/**
+ * Reads a kubeconfig that came with an object, such as a Secret of Cluster API. What it names is not opened: whoever
+ * wrote it must not have a program run, or a file read, by the process that reads it.
+ *
+ * @throws Error that says what of it can't be used, without its contents.
+ */
+export function embeddedKubeconfig(text: string): PlainKubeconfig {
+  try {
+    return plainKubeconfig(parse(text), undefined);
+  } catch (error) {
+    const why = error instanceof z.ZodError ? z.prettifyError(error) : NOT_YAML;
+    throw new Error(
+      `the kubeconfig can't be used: ${why.split('\n')[0]}; expected one cluster with an https server and a user with a token or a client certificate, all in the kubeconfig itself`,
+    );
+  }
+}
+
+/** YAML's own error shows the lines around it, which may have a token. */
+const NOT_YAML = 'it is not YAML of a kubeconfig with exactly one current context';
+
 /** A list of several files is no file's name, and so can't be read. */
 function defaultFile(): string {
   return process.env['KUBECONFIG'] || path.join(process.env['HOME'] ?? '/', '.kube/config');
