@@ -2,16 +2,13 @@ import { Command, Option } from 'commander';
 import { toSeconds } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { disputeOn, type ObservedCluster } from '../view/observed-cluster.ts';
-import {
-  type ClusterFlags,
-  onCluster,
-  withClusterFlags,
-  withLeaseNamespace,
-} from './command-line/cluster-access.ts';
+import { onCluster, withClusterFlags, withLeaseNamespace } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { createScreen, outputFlag, print } from './command-line/output.ts';
 import { printAs } from './command-line/print-as.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
+import { type FleetFlags, failOnUnread, membersOf, onMembers, withClusters } from './fleet/fleet.ts';
+import { type ClusterStatus, FleetStatusOutput, formatFleetStatus } from './fleet/fleet-status.ts';
 import { observeCluster, watchCluster } from './observe/cluster-watch.ts';
 import { nodeArrival, poolsArrival } from './observe/pool-arrival.ts';
 import { type SelectorFlags, selected, selectsNothing, withSelector } from './observe/selected.ts';
@@ -19,7 +16,7 @@ import { changedLines, formatNode, formatStatus, STATUS_TONES } from './observe/
 import { StatusOutput, type StatusView, statusView, viewOfNode, viewOfPool } from './observe/status-view.ts';
 import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
 
-interface StatusFlags extends ClusterFlags, WaitFlags, SelectorFlags {
+interface StatusFlags extends FleetFlags, WaitFlags, SelectorFlags {
   readonly leaseNamespace: string;
   readonly output: string;
   readonly watch?: boolean;
@@ -31,6 +28,7 @@ Examples:
   shale status worker --watch     one pool with all its nodes, redrawn as it changes
   shale status --wait             wait until every node runs its target; exit code 1 if that fails
   shale status -l zone=a          the nodes with that label, and their pools
+  shale status --clusters=DIR     the pools of all clusters that have a kubeconfig in the directory
   shale status node/worker-0      a node, if a pool has the same name`;
 
 /** ms; on a terminal the ages are redrawn every second. */
@@ -41,9 +39,13 @@ const LOOK_AGAIN_MS = 30_000;
 /** `shale status`: the progress of pools, builds and nodes, and what each is waiting for. */
 export function statusCommand(): Command {
   const command = new Command('status').argument('[pool|node]', 'show only this pool or node');
-  const withFlags = withSelector(
-    withLeaseNamespace(withClusterFlags(command)),
-    'show only nodes with these labels, and their pools and builds',
+  const withFlags = withClusters(
+    withSelector(
+      withLeaseNamespace(withClusterFlags(command)),
+      'show only nodes with these labels, and their pools and builds',
+    ),
+    'watch',
+    'wait',
   )
     .addOption(outputFlag('table', 'wide', 'json', 'yaml'))
     .addOption(
@@ -55,10 +57,33 @@ export function statusCommand(): Command {
   return withWaitFlags(withFlags, 'every node runs its target, then print the status')
     .addHelpText('after', EXAMPLES)
     .action((name: string | undefined, flags: StatusFlags) =>
-      onCluster(flags, (client, signal) =>
-        flags.watch === true ? follow(client, name, flags, signal) : showOnce(client, name, flags, signal),
-      ),
+      flags.clusters === undefined
+        ? onCluster(flags, (client, signal) =>
+            flags.watch === true
+              ? follow(client, name, flags, signal)
+              : showOnce(client, name, flags, signal),
+          )
+        : showFleet(name, { ...flags, clusters: flags.clusters }),
     );
+}
+
+async function showFleet(
+  name: string | undefined,
+  flags: StatusFlags & { readonly clusters: string | true },
+): Promise<void> {
+  const now = Date.now();
+  const findings = await onMembers(await membersOf(flags), flags, (member) => statusOf(name, member, now));
+  if (isForPeople(flags)) {
+    const columns = process.stdout.isTTY ? process.stdout.columns : undefined;
+    print(formatFleetStatus(findings, { wide: flags.output === 'wide', now, columns }), STATUS_TONES);
+  } else printAs(flags.output, FleetStatusOutput, findings);
+  failOnUnread(findings);
+}
+
+/** @throws {CommandError} */
+async function statusOf(name: string | undefined, flags: StatusFlags, now: number): Promise<ClusterStatus> {
+  const cluster = await onCluster(flags, (client, signal) => observeCluster(client, flags, signal));
+  return { status: selectedView(cluster, name, flags, now) };
 }
 
 async function showOnce(

@@ -82,8 +82,14 @@ async function filesOf(name: string): Promise<string[]> {
   );
 }
 
+/** It can be read once, and a plan for several clusters reads the change for each. */
+let standardInput: Promise<string> | undefined;
+
 async function sourceOf(file: string): Promise<string> {
-  if (file === '-') return text(process.stdin);
+  if (file === '-') {
+    standardInput ??= text(process.stdin);
+    return standardInput;
+  }
   return readFile(file, 'utf8').catch((cause: unknown) => {
     throw new CommandError(`${file} can't be read: ${fileErrorMessage(cause)}`, exitCodes.usage, { cause });
   });

@@ -10,6 +10,7 @@ import type { ApiClient, Selection } from '../../cluster/api-client.ts';
 import { ApiError, ApiUnreachable, isNotFound, isTemporary } from '../../cluster/api-client.ts';
 import {
   type Connection,
+  embeddedConnection,
   hasOwnTrust,
   impersonating,
   kubeconfigConnection,
@@ -23,6 +24,8 @@ import { trustSystemCertificates } from './system-trust.ts';
 /** Flags of commands that access a cluster. */
 export interface ClusterFlags {
   readonly kubeconfig?: string | undefined;
+  /** No flag: a kubeconfig that came with an object, instead of a file. */
+  readonly kubeconfigText?: string | undefined;
   readonly context?: string | undefined;
   /** User to impersonate, and the groups. */
   readonly as?: string;
@@ -89,13 +92,16 @@ export function clientOf(connection: Connection, flags: Partial<ClusterFlags>): 
  */
 export async function connectionOf({
   kubeconfig,
+  kubeconfigText,
   context,
   as: user,
   asGroup: groups = [],
 }: Partial<ClusterFlags>): Promise<Connection> {
   if (user === undefined && groups.length > 0)
     throw new CommandError('--as-group requires --as, the user to impersonate', exitCodes.usage);
-  const connection = await openConnection(kubeconfig, context);
+  const connection = await (kubeconfigText === undefined
+    ? openConnection(kubeconfig, context)
+    : openEmbedded(kubeconfigText));
   if (!hasOwnTrust(connection)) trustSystemCertificates();
   return user === undefined ? connection : impersonating(connection, user, groups);
 }
@@ -121,6 +127,14 @@ async function openConnection(
   }
 }
 
+async function openEmbedded(text: string): Promise<Connection> {
+  try {
+    return await embeddedConnection(text);
+  } catch (error) {
+    throw new CommandError(errorMessage(error), exitCodes.unavailable, { cause: error });
+  }
+}
+
 /** @param file that was read, for errors that don't name it. */
 function whyUnread(error: unknown, file: string): string {
   const { code, path } = error as NodeJS.ErrnoException;
@@ -137,17 +151,18 @@ function whyUnread(error: unknown, file: string): string {
  * Runs a command on a cluster.
  *
  * @param work its signal is aborted by Ctrl-C.
+ * @returns what the work returns.
  * @throws {CommandError} when the cluster can't be reached or refuses a request, and when the command is interrupted;
  *   any other error of the work.
  */
-export async function onCluster(
+export async function onCluster<T>(
   flags: ClusterFlags,
-  work: (client: ApiClient, signal: AbortSignal) => Promise<void>,
-): Promise<void> {
+  work: (client: ApiClient, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const signal = shutdownSignal();
   const client = await connect(flags);
   try {
-    await work(client, signal);
+    return await work(client, signal);
   } catch (error) {
     if (error instanceof CommandError) throw error;
     if (signal.aborted) throw new CommandError('interrupted', exitCodes.interrupted, { cause: error });

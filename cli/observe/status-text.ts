@@ -67,7 +67,7 @@ export function formatStatus(view: StatusView, options: TextOptions): string {
       ...[...view.remarks, ...view.pools.flatMap(triedWarning)].map((remark) => `warning: ${remark}`),
     ]),
     view.pools.length === 0 ? [] : narrowedTable(...table(POOL_COLUMNS, view.pools), 3, columns),
-    sentences(view.pools.flatMap((pool) => POOL_LINES.flatMap((lines) => lines(pool, now)))),
+    sentences(view.pools.flatMap((pool) => poolLines(pool, now))),
     view.builds.length === 0 ? [] : sentenceTable(...table(BUILD_COLUMNS, view.builds), columns),
     groups.length === 0 ? [] : sentenceTable(...table(NODE_COLUMNS, groups), columns),
     [
@@ -95,6 +95,11 @@ const POOL_LINES: readonly ((pool: PoolView, now: number) => readonly string[])[
   poolDetail,
   pinnedImagesLines,
 ];
+
+/** @returns what is said of a pool below the table of pools. @param now ms since the epoch. */
+export function poolLines(pool: PoolView, now: number): readonly string[] {
+  return POOL_LINES.flatMap((lines) => lines(pool, now));
+}
 
 function triedWarning({ name, tried }: PoolView): readonly string[] {
   return tried === undefined ? [] : [`pool ${name}: ${tried}`];

@@ -20,6 +20,20 @@ import {
   withRegistryFlags,
 } from '../command-line/registry-flags.ts';
 import { type ReportFlags, readReports, withReports } from '../command-line/report-flags.ts';
+import {
+  type Finding,
+  type FleetFlags,
+  failOnUnread,
+  membersOf,
+  onMembers,
+  withClusters,
+} from '../fleet/fleet.ts';
+import {
+  type ClusterPlan,
+  FleetPlanOutput,
+  formatFleetPlan,
+  formatFleetPlanMarkdown,
+} from '../fleet/fleet-plan.ts';
 import { READING_DEADLINE_MS } from '../image/read-contents.ts';
 import { FAIL_ON, type FailOn, failures, needsContents, parseFailOn } from './fail-on.ts';
 import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
@@ -27,7 +41,7 @@ import type { LookupAccess } from './pool-registry.ts';
 import { predictChange } from './predict-change.ts';
 import type { NewBases } from './read-changed-bases.ts';
 
-interface PlanFlags extends ChangeFlags, RegistryFlags, ReportFlags {
+interface PlanFlags extends ChangeFlags, FleetFlags, RegistryFlags, ReportFlags {
   readonly failOn: readonly FailOn[];
   readonly containerRuntimeUnit: string;
   readonly nodeUser: string;
@@ -44,6 +58,7 @@ Examples:
   shale plan                                               what the nodes of the cluster still have to do
   shale plan -f new.yaml                                   what new.yaml requires of the cluster's nodes
   shale plan --prune -f configs/                           the same, with configs/ as the complete new state
+  shale plan --clusters=kubeconfigs/ -f new.yaml           the same of each cluster that has a kubeconfig there
   shale plan --from examples -f examples/tour/karg.yaml    from files, without a cluster`;
 
 /** `shale plan`: predicts what a change requires of the nodes of each pool. */
@@ -51,7 +66,7 @@ export function planCommand(): Command {
   const command = new Command('plan').description(
     'Predict what a change requires of the nodes of each pool, and explain why.',
   );
-  return withRegistryFlags(withReports(withLeaseNamespace(withChange(command))))
+  return withClusters(withRegistryFlags(withReports(withLeaseNamespace(withChange(command)))), 'from')
     .addOption(outputFlag(...TABLE_FORMATS, 'markdown'))
     .addOption(
       new Option(
@@ -91,24 +106,55 @@ export function planCommand(): Command {
       if (flags.filename.length === 0 && (flags.from.length > 0 || flags.prune === true)) {
         throw new CommandError('plan: specify the change with -f', exitCodes.usage);
       }
-      const change = await readChangeFlags(flags);
-      refuseInvalidPolicy(change);
-      const { containerRuntimeUnit, nodeUser } = flags;
-      const predicted = await predictChange(change, {
-        settings: { containerRuntimeUnit, nodeUser },
-        registries: await registriesOf(change, flags),
-        newBases: await newBasesOf(change, flags),
-        signal: AbortSignal.timeout(readsContents(flags) ? READING_DEADLINE_MS : REGISTRY_DEADLINE_MS),
-      });
-      const plans = predicted.map(({ plan }) => plan);
-      const warnings = newWarnings(change);
-      reportWarnings(warnings);
-      printPlans(plans, flags);
-      if (plans.some(isHindered)) throw new CommandError("some pools can't apply the change");
-      const failed = failures(plans, flags.failOn);
-      if (failed.length > 0) throw new CommandError(failed.join('\n  '));
-      failOnWarnings(warnings, flags.strict);
+      if (flags.clusters === undefined) await planOne(flags);
+      else await planFleet({ ...flags, clusters: flags.clusters });
     });
+}
+
+/** What a change costs, and what of it has no effect. */
+interface Planned extends ClusterPlan {
+  readonly warnings: readonly string[];
+}
+
+async function planOne(flags: PlanFlags): Promise<void> {
+  const { plans, warnings } = await planOf(flags);
+  reportWarnings(warnings);
+  printPlans(plans, flags);
+  if (plans.some(isHindered)) throw new CommandError("some pools can't apply the change");
+  const failed = failures(plans, flags.failOn);
+  if (failed.length > 0) throw new CommandError(failed.join('\n  '));
+  failOnWarnings(warnings, flags.strict);
+}
+
+async function planFleet(flags: PlanFlags & { readonly clusters: string | true }): Promise<void> {
+  const findings = await onMembers(await membersOf(flags), flags, planOf);
+  const known = findings.flatMap((finding) => ('error' in finding ? [] : [finding]));
+  const warnings = [...new Set(known.flatMap((each) => each.warnings))];
+  reportWarnings(warnings);
+  printFleet(findings, flags);
+  const hindered = known.filter(({ plans }) => plans.some(isHindered)).map(({ cluster }) => cluster);
+  if (hindered.length > 0)
+    throw new CommandError(`some pools can't apply the change, in the clusters: ${hindered.join(', ')}`);
+  const failed = known.flatMap(({ cluster, plans }) =>
+    failures(plans, flags.failOn).map((line) => `cluster ${cluster}: ${line}`),
+  );
+  if (failed.length > 0) throw new CommandError(failed.join('\n  '));
+  failOnUnread(findings);
+  failOnWarnings(warnings, flags.strict);
+}
+
+/** @throws {CommandError} */
+async function planOf(flags: PlanFlags): Promise<Planned> {
+  const change = await readChangeFlags(flags);
+  refuseInvalidPolicy(change);
+  const { containerRuntimeUnit, nodeUser } = flags;
+  const predicted = await predictChange(change, {
+    settings: { containerRuntimeUnit, nodeUser },
+    registries: await registriesOf(change, flags),
+    newBases: await newBasesOf(change, flags),
+    signal: AbortSignal.timeout(readsContents(flags) ? READING_DEADLINE_MS : REGISTRY_DEADLINE_MS),
+  });
+  return { plans: predicted.map(({ plan }) => plan), warnings: newWarnings(change) };
 }
 
 /** @returns how registries are asked; undefined where none may be asked. */
@@ -160,9 +206,25 @@ function refuseInvalidPolicy({ before, after, live }: Change): void {
   }
 }
 
-function printPlans(plans: readonly PoolPlan[], { output: format, diff, packages = false }: PlanFlags): void {
-  const diffs = diff === undefined ? 'some' : diff ? 'all' : 'none';
-  if (format === 'table') print(formatPlan(plans, { diffs, packages }));
-  else if (format === 'markdown') print(formatPlanMarkdown(plans, { diffs, packages }));
-  else printAs(format, PlanOutput, plans);
+function printPlans(plans: readonly PoolPlan[], flags: PlanFlags): void {
+  if (flags.output === 'table') print(formatPlan(plans, shownOf(flags)));
+  else if (flags.output === 'markdown') print(formatPlanMarkdown(plans, shownOf(flags)));
+  else printAs(flags.output, PlanOutput, plans);
+}
+
+function printFleet(findings: readonly Finding<Planned>[], flags: PlanFlags): void {
+  const shown = shownOf(flags);
+  if (flags.output === 'table') print(formatFleetPlan(findings, (plans) => formatPlan(plans, shown)));
+  else if (flags.output === 'markdown')
+    print(formatFleetPlanMarkdown(findings, (plans) => formatPlanMarkdown(plans, shown)));
+  else printAs(flags.output, FleetPlanOutput, findings.map(withoutWarnings));
+}
+
+/** Warnings are printed on standard error, as of one cluster. */
+function withoutWarnings(finding: Finding<Planned>): Finding<ClusterPlan> {
+  return 'error' in finding ? finding : { cluster: finding.cluster, plans: finding.plans };
+}
+
+function shownOf({ diff, packages = false }: PlanFlags) {
+  return { diffs: diff === undefined ? 'some' : diff ? 'all' : 'none', packages } as const;
 }

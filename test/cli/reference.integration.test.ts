@@ -12,6 +12,8 @@ import {
 } from '../../cli/command-line/output-schemas.ts';
 import { DoctorOutput } from '../../cli/doctor/finding.ts';
 import { ExplainOutput } from '../../cli/explain-command.ts';
+import { FleetPlanOutput } from '../../cli/fleet/fleet-plan.ts';
+import { FleetStatusOutput } from '../../cli/fleet/fleet-status.ts';
 import { HistoryOutput } from '../../cli/history/pool-history.ts';
 import { MaintenanceOutput } from '../../cli/maintenance/maintenance-command.ts';
 import { NodeImageOutput } from '../../cli/node/node-image.ts';
@@ -38,6 +40,8 @@ describe('-o json', () => {
     ['diff', DiffOutput],
     ['validate', ValidateOutput],
     ['status', StatusOutput],
+    ['status --clusters', FleetStatusOutput],
+    ['plan --clusters', FleetPlanOutput],
     ['history', HistoryOutput],
     ['node image', NodeImageOutput],
     ['doctor', DoctorOutput],
