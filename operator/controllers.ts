@@ -3,7 +3,7 @@ import { FLEETLOCK_SLOTS_CONFIG_MAP, MACHINE_CONFIGURATION } from '../api/names.
 import type { KeyedStep, StepObject } from '../cluster/failing-steps.ts';
 import { ALL_LANES } from '../rollout/act/carry-out.ts';
 import type { Caches } from '../rollout/caches.ts';
-import { FLEETLOCK_KEY } from '../rollout/gates/fleet-lock-slots.ts';
+import { FLEETLOCK_KEY } from '../rollout/fleet-lock/slots.ts';
 import type { NodeFeature } from '../rollout/node-feature.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
 import type { Membership } from '../rollout/pools/membership.ts';

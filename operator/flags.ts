@@ -5,10 +5,10 @@ import { readFleetLockUrl } from '../api/pool-settings/values.ts';
 import { type LogFlags, withLogFlags } from '../cluster/log-flags.ts';
 import { wholeNumber } from '../cluster/process.ts';
 import { StartupError } from '../cluster/startup-error.ts';
-import { type FleetLockServers, fleetLockServers } from '../rollout/gates/fleet-lock-server.ts';
-import { alertmanager, prometheus } from '../rollout/gates/monitoring-endpoints.ts';
-import type { Monitoring } from '../rollout/gates/monitoring-lookup.ts';
+import { type FleetLockServers, fleetLockServers } from '../rollout/fleet-lock/servers.ts';
 import { type LimitFlags, limitsOf, withLimitFlags } from '../rollout/limit-flags.ts';
+import { alertmanager, prometheus } from '../rollout/monitoring/endpoints.ts';
+import type { Monitoring } from '../rollout/monitoring/lookup.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
 import { type BuilderFlags, withBuilderFlags } from './builder-flags.ts';
 

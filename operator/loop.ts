@@ -37,14 +37,10 @@ import {
 } from '../rollout/controllers/rendering-controller.ts';
 import { ServiceConfigController } from '../rollout/controllers/service-config-controller.ts';
 import { DueRenderings } from '../rollout/due-renderings.ts';
-import { needsSlot } from '../rollout/gates/fleet-lock-need.ts';
-import { type FleetLockServers, fleetLockServers } from '../rollout/gates/fleet-lock-server.ts';
-import { FLEETLOCK_KEY, FleetLockSlots } from '../rollout/gates/fleet-lock-slots.ts';
-import {
-  type Monitoring,
-  type MonitoringLookups,
-  monitoringLookups,
-} from '../rollout/gates/monitoring-lookup.ts';
+import { needsSlot } from '../rollout/fleet-lock/needs-slot.ts';
+import { type FleetLockServers, fleetLockServers } from '../rollout/fleet-lock/servers.ts';
+import { FLEETLOCK_KEY, FleetLockSlots } from '../rollout/fleet-lock/slots.ts';
+import { type Monitoring, type MonitoringLookups, monitoringLookups } from '../rollout/monitoring/lookup.ts';
 import { MachineLookup, MaintenanceLookup } from '../rollout/node-claims.ts';
 import type { NodeFeature } from '../rollout/node-feature.ts';
 import { NodeLeases, poweredOffLeases } from '../rollout/node-leases.ts';

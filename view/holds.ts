@@ -1,11 +1,11 @@
 import type { Lease, Node } from '../api/kubernetes.ts';
 import type { MachineConfigPool, PoolConditionType } from '../api/machine-config-pool.ts';
 import { annotations } from '../api/names.ts';
+import { type Flag, flagOn } from '../api/node-flag.ts';
 import { toSeconds } from '../api/object.ts';
 import type { MaintenanceWindow } from '../api/pool-settings/values.ts';
 import { leaseEnd, reasonOfHolder } from '../cluster/lease.ts';
 import { BEING_DELETED } from '../rollout/gates/deletion.ts';
-import { type Flag, flagOn } from '../rollout/gates/flag.ts';
 import { LEASE_HELD } from '../rollout/gates/lease-held.ts';
 import { windowEnd, windowState } from '../rollout/gates/maintenance-windows.ts';
 import { NODE_MAINTENANCE } from '../rollout/gates/node-maintenance.ts';

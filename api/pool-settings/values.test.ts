@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readSettings } from './read-settings.ts';
+import { FleetLockField, readFleetLockUrl } from './values.ts';
 
 /** @returns what the annotation says, and why it can't be read. */
 function annotated(setting: 'alerts' | 'queries', text: string) {
@@ -47,4 +48,32 @@ describe('about queries', () => {
     [' \n ', 'expected it to have >=1 items'],
     [`up == ${'0'.repeat(5000)}`, 'expected it to have <=4096 characters'],
   ])('%j is refused', (text, why) => expect(annotated('queries', text).problem).toContain(why));
+});
+
+describe('the URL of a lock service', () => {
+  it.each([
+    ['https://lock.example.com', 'https://lock.example.com'],
+    [' http://10.3.0.15:3333/base/ ', 'http://10.3.0.15:3333/base'],
+    ['HTTPS://Lock.example.com//', 'https://lock.example.com'],
+  ])('%j is read', (text, url) => {
+    expect(readFleetLockUrl(text)).toBe(url);
+  });
+
+  it.each(['', 'lock.example.com', 'file:///etc/shadow', 'http://u:secret@lock', 'http://lock/?secret=1'])(
+    '%j is refused, and not repeated',
+    (text) => {
+      expect(() => readFleetLockUrl(text)).toThrow(/^(?!.*secret)/);
+    },
+  );
+});
+
+it.each<[string, boolean]>([
+  ['workers', true],
+  ['a.b-C9', true],
+  ['', false],
+  ['a b', false],
+  ['a/b', false],
+  ['ä', false],
+])('whether %j is a group of a lock service: %s', (group, isOne) => {
+  expect(FleetLockField.safeParse({ url: 'https://lock', group }).success).toBe(isOne);
 });

@@ -4,7 +4,7 @@ import { ETCD_PODS, type PodsSelected } from '../../api/pool-settings/values.ts'
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { PredictedNode } from '../../predict/node/predict-node.ts';
 import { mayVote, quorumAmong } from '../../rollout/gates/quorum.ts';
-import { listPods } from '../../rollout/gates/quorum-pods.ts';
+import { listPods } from '../../rollout/quorum-pods.ts';
 import { objectNamed } from '../../view/named.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
 import { isDrained } from './blocked-drains.ts';

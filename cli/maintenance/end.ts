@@ -1,7 +1,7 @@
 import type { Lease, Node } from '../../api/kubernetes.ts';
 import { annotations, POWERED_OFF_LEASE_HOLDER } from '../../api/names.ts';
+import { flagOn } from '../../api/node-flag.ts';
 import { acquireLease, leaseEnd, releaseLease } from '../../cluster/lease.ts';
-import { flagOn } from '../../rollout/gates/flag.ts';
 import { formatPoweredOff } from '../../rollout/gates/powered-off.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';

@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { annotations } from '../../api/names.ts';
+import { flagOn } from '../../api/node-flag.ts';
 import { by } from '../../api/order.ts';
-import { flagOn } from '../../rollout/gates/flag.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { obstacleOf } from '../../view/obstacles.ts';
 import { reportWarnings } from '../change/report-warnings.ts';

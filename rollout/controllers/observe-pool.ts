@@ -23,13 +23,12 @@ import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
-import { fleetLockId } from '../gates/fleet-lock-id.ts';
-import type { FleetLockSlots } from '../gates/fleet-lock-slots.ts';
-import type { MonitoringLookups } from '../gates/monitoring-lookup.ts';
+import { fleetLockId } from '../fleet-lock/node-id.ts';
+import type { FleetLockSlots } from '../fleet-lock/slots.ts';
 import { mayVote, quorumAmong } from '../gates/quorum.ts';
-import { listPods } from '../gates/quorum-pods.ts';
 import { targetBases } from '../gates/vulnerabilities.ts';
 import { inParallel } from '../in-parallel.ts';
+import type { MonitoringLookups } from '../monitoring/lookup.ts';
 import type { MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -60,6 +59,7 @@ import {
   noDeadline,
   unconfirmedRequest,
 } from '../pools/rollback-deadline.ts';
+import { listPods } from '../quorum-pods.ts';
 import { findAwaited, isRenderingDue, settingsAmong } from './observe-dependencies.ts';
 import { rollbackKnowledge } from './observe-rollback.ts';
 

@@ -1,8 +1,7 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
-import type { StartHold } from './hold.ts';
-import type { HoldState } from './monitored.ts';
+import type { HoldState, StartHold } from './hold.ts';
 
 /** The reason of a hold while the answer is missing. */
 export const SLOT_UNKNOWN = 'RebootSlotUnknown';

@@ -23,3 +23,11 @@ export interface StartHold {
   /** Names of nodes. */
   readonly held: ReadonlySet<string>;
 }
+
+/** What a service outside of the cluster answers: whether updates are held back. */
+export type HoldState =
+  | { readonly kind: 'clear' }
+  /** The question is under way; the pool is reconciled when there is an answer. */
+  | { readonly kind: 'asking' }
+  | { readonly kind: 'holds'; readonly why: string }
+  | { readonly kind: 'unknown'; readonly why: string };

@@ -1,5 +1,5 @@
 import { annotations } from '../../api/names.ts';
-import { flagOn, formatFlag } from './flag.ts';
+import { flagOn, formatFlag } from '../../api/node-flag.ts';
 import type { HolderGate } from './gate.ts';
 
 export const PLANNED_MAINTENANCE = 'PlannedMaintenance';

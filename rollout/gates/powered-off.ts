@@ -1,6 +1,6 @@
 import type { Node } from '../../api/kubernetes.ts';
 import { annotations } from '../../api/names.ts';
-import { flagOn, formatFlag } from './flag.ts';
+import { flagOn, formatFlag } from '../../api/node-flag.ts';
 import type { Hold } from './hold.ts';
 import type { SeenNode } from './seen-node.ts';
 

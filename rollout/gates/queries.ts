@@ -1,8 +1,8 @@
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
+import { monitored } from '../monitoring/monitored.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import type { StartHold } from './hold.ts';
-import { monitored } from './monitored.ts';
 
 /** Reason of the hold while the answer is missing. */
 export const QUERIES_UNKNOWN = 'QueriesUnknown';

@@ -1,12 +1,5 @@
 import { maxUnavailable } from '../../api/max-unavailable.ts';
 import { diskHolder } from '../gates/cordoned.ts';
-import {
-  delayStarts,
-  disruptionLost,
-  givesWay,
-  startDisruptions,
-  startInTime,
-} from '../gates/delay-starts.ts';
 import type { GateContext } from '../gates/gate.ts';
 import { closingHold, poolHold } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
@@ -22,6 +15,7 @@ import {
   readWithAssignment,
 } from './assign-targets.ts';
 import { chooseNodes } from './choose-nodes.ts';
+import { delayStarts, disruptionLost, givesWay, startDisruptions, startInTime } from './delay-starts.ts';
 import { type FailureDomains, type FullDomain, failureDomainsOf } from './failure-domains.ts';
 import { haltOf } from './failures.ts';
 import { decideStartup, type StartupDecision } from './new-nodes.ts';

@@ -4,8 +4,8 @@ import { parseReference } from '../../image/reference.ts';
 import { attachArtifacts } from '../../image/referrers.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { compareImages } from '../../image/vulnerabilities/compare-images.ts';
-import { delayStarts } from '../../rollout/gates/delay-starts.ts';
 import { targetBases } from '../../rollout/gates/vulnerabilities.ts';
+import { delayStarts } from '../../rollout/pools/delay-starts.ts';
 import type { PoolTarget } from '../../rollout/pools/pool-target.ts';
 import {
   aMachineConfigNode,

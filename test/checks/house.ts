@@ -78,7 +78,7 @@ const floors: Readonly<Record<string, Floors>> = {
     ['controllers', 'pinned-images'],
     ['act'],
     ['reports', 'rendering'],
-    ['pools', 'gates', 'next-boot'],
+    ['pools', 'gates', 'next-boot', 'fleet-lock', 'monitoring'],
     ['.'],
   ],
 };

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type MonitoringServer, startPrometheus } from '../../test/fixtures/monitoring-servers.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { isOnPath } from '../../test/install/on-path.ts';
-import { prometheus } from './monitoring-endpoints.ts';
+import { prometheus } from './endpoints.ts';
 
 describe.runIf(isOnPath('prometheus'))('a Prometheus (skipped where it is not installed)', () => {
   let server: MonitoringServer;

@@ -3,23 +3,23 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { MachineConfigNodes } from '../api/machine-config-node.ts';
-import { MachineConfigPools } from '../api/machine-config-pool.ts';
-import type { SettingFields } from '../api/pool-settings/table.ts';
-import { readAlerts } from '../api/pool-settings/values.ts';
-import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
-import { putNode, putPool } from '../test/fixtures/fleet/pool-under-way.ts';
-import { steppedOperator } from '../test/fixtures/fleet/stepped-operator.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import type { SettingFields } from '../../api/pool-settings/table.ts';
+import { readAlerts } from '../../api/pool-settings/values.ts';
+import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
+import { putNode, putPool } from '../../test/fixtures/fleet/pool-under-way.ts';
+import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import {
   type MonitoringServer,
   startAlertmanager,
   startPrometheus,
-} from '../test/fixtures/monitoring-servers.ts';
-import { deadline, patience } from '../test/fixtures/patience.ts';
-import { type ScriptedServer, startScriptedServer } from '../test/fixtures/scripted-server.ts';
-import { isOnPath } from '../test/install/on-path.ts';
-import { createAuthority } from '../x509/certificate.ts';
-import { alertmanager, prometheus } from './gates/monitoring-endpoints.ts';
+} from '../../test/fixtures/monitoring-servers.ts';
+import { deadline, patience } from '../../test/fixtures/patience.ts';
+import { type ScriptedServer, startScriptedServer } from '../../test/fixtures/scripted-server.ts';
+import { isOnPath } from '../../test/install/on-path.ts';
+import { createAuthority } from '../../x509/certificate.ts';
+import { alertmanager, prometheus } from './endpoints.ts';
 
 /** An outage of the whole site inhibits what is critical because of it. */
 const CONFIG = {

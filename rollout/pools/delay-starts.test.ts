@@ -11,12 +11,12 @@ import {
   REBOOT,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import type { NodeState } from '../pools/node-state.ts';
-import type { NodeTarget } from '../pools/node-target.ts';
-import type { PoolObservation } from '../pools/pool-observation.ts';
-import type { PoolTarget } from '../pools/pool-target.ts';
+import type { HoldState } from '../gates/hold.ts';
 import { delayStarts } from './delay-starts.ts';
-import type { HoldState } from './monitored.ts';
+import type { NodeState } from './node-state.ts';
+import type { NodeTarget } from './node-target.ts';
+import type { PoolObservation } from './pool-observation.ts';
+import type { PoolTarget } from './pool-target.ts';
 
 const WAIT = { reason: 'AwaitingPools', message: 'pool canary is not Updated' } as const;
 const WAVES = readWaves([{ nodes: 1, bake: '1h' }]);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { FleetLock } from '../../api/pool-settings/values.ts';
-import type { HoldState } from './monitored.ts';
-import { askOutside, type EndpointSettings, unexpectedAnswer } from './outside-endpoint.ts';
+import type { HoldState } from '../gates/hold.ts';
+import { askOutside, type EndpointSettings, unexpectedAnswer } from '../outside-endpoint.ts';
 
 /** A node's slot of a lock service. */
 export interface Slot extends FleetLock {

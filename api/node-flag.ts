@@ -1,4 +1,4 @@
-import type { Node } from '../../api/kubernetes.ts';
+import type { Node } from './kubernetes.ts';
 
 /** What somebody wrote about a node: each field is '' where it is not given. */
 export type Flag = Readonly<Record<'by' | 'reason' | 'since' | 'until', string>>;

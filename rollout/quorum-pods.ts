@@ -1,6 +1,6 @@
-import { type Pod, Pods } from '../../api/kubernetes.ts';
-import type { PodsSelected } from '../../api/pool-settings/values.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
+import { type Pod, Pods } from '../api/kubernetes.ts';
+import type { PodsSelected } from '../api/pool-settings/values.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
 
 /**
  * Lists pods that vote. The answer is good for one decision: a member that was Ready a moment ago may be the one that

@@ -1,17 +1,17 @@
 /** Lock services over HTTP, and operators that are killed between a request and its answer. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ConfigMaps, Leases, Nodes } from '../api/kubernetes.ts';
-import { MachineConfigNodes } from '../api/machine-config-node.ts';
-import { MachineConfigPools } from '../api/machine-config-pool.ts';
-import { FLEETLOCK_SLOTS_CONFIG_MAP } from '../api/names.ts';
-import { passOfDaemon } from '../test/fixtures/fleet/daemon-pass.ts';
-import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
-import { putNode, putPool } from '../test/fixtures/fleet/pool-under-way.ts';
-import { steppedOperator } from '../test/fixtures/fleet/stepped-operator.ts';
-import { type LockService, startLockService } from '../test/fixtures/lock-service.ts';
-import { condition, REBOOT } from '../test/fixtures/objects.ts';
-import { deadline, patience } from '../test/fixtures/patience.ts';
-import { fleetLockServers } from './gates/fleet-lock-server.ts';
+import { ConfigMaps, Leases, Nodes } from '../../api/kubernetes.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { FLEETLOCK_SLOTS_CONFIG_MAP } from '../../api/names.ts';
+import { passOfDaemon } from '../../test/fixtures/fleet/daemon-pass.ts';
+import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
+import { putNode, putPool } from '../../test/fixtures/fleet/pool-under-way.ts';
+import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
+import { type LockService, startLockService } from '../../test/fixtures/lock-service.ts';
+import { condition, REBOOT } from '../../test/fixtures/objects.ts';
+import { deadline, patience } from '../../test/fixtures/patience.ts';
+import { fleetLockServers } from './servers.ts';
 
 /** ms, longer than a slot is kept that nobody uses. */
 const LATER = 61_000;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type ScriptedServer, startScriptedServer } from '../../test/fixtures/scripted-server.ts';
-import { alertmanager, prometheus } from './monitoring-endpoints.ts';
+import { alertmanager, prometheus } from './endpoints.ts';
 
 const signal = () => new AbortController().signal;
 let server: ScriptedServer | undefined;

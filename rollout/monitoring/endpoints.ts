@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { AlertMatchers } from '../../api/pool-settings/values.ts';
-import type { Ask } from './monitoring-lookup.ts';
-import { askOutside, type EndpointSettings, unexpectedAnswer } from './outside-endpoint.ts';
+import { askOutside, type EndpointSettings, unexpectedAnswer } from '../outside-endpoint.ts';
+import type { Ask } from './lookup.ts';
 
 /** What of an alert matters here (Alertmanager's API v2, gettableAlert). */
 const Alerts = z.array(

@@ -8,9 +8,9 @@ import type { FleetLock } from '../../api/pool-settings/values.ts';
 import { type ApiClient, isAlreadyExists, isNotFound } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import { isRecent } from '../../cluster/is-recent.ts';
+import type { HoldState } from '../gates/hold.ts';
 import { inParallel } from '../in-parallel.ts';
-import type { FleetLockServers, Slot } from './fleet-lock-server.ts';
-import type { HoldState } from './monitored.ts';
+import type { FleetLockServers, Slot } from './servers.ts';
 
 export interface FleetLockSlotsParts {
   readonly client: ApiClient;

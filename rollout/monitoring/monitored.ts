@@ -1,14 +1,6 @@
+import type { HoldState, StartHold } from '../gates/hold.ts';
 import { isNew } from '../pools/new-node.ts';
 import type { NodeState } from '../pools/node-state.ts';
-import type { StartHold } from './hold.ts';
-
-/** Whether a pool's updates are held back. */
-export type HoldState =
-  | { readonly kind: 'clear' }
-  /** The question is under way; the pool is reconciled when there is an answer. */
-  | { readonly kind: 'asking' }
-  | { readonly kind: 'holds'; readonly why: string }
-  | { readonly kind: 'unknown'; readonly why: string };
 
 interface MonitoredWords {
   readonly what: string;

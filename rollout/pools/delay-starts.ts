@@ -1,13 +1,13 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
-import type { Choice } from '../pools/choose-nodes.ts';
-import { awaitsRecovery } from '../pools/failures.ts';
-import { mayApply, type NodeState } from '../pools/node-state.ts';
-import type { NodeTarget } from '../pools/node-target.ts';
-import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
-import { recordedTarget } from '../pools/pool-record.ts';
-import type { GateContext } from './gate.ts';
-import { disruptionGates, startGates, timeGates } from './gates.ts';
-import type { Hold, StartHold } from './hold.ts';
+import type { GateContext } from '../gates/gate.ts';
+import { disruptionGates, startGates, timeGates } from '../gates/gates.ts';
+import type { Hold, StartHold } from '../gates/hold.ts';
+import type { Choice } from './choose-nodes.ts';
+import { awaitsRecovery } from './failures.ts';
+import { mayApply, type NodeState } from './node-state.ts';
+import type { NodeTarget } from './node-target.ts';
+import type { ObservedNode, PoolObservation } from './pool-observation.ts';
+import { recordedTarget } from './pool-record.ts';
 
 /** What a choice becomes by what nodes have to wait for. */
 export interface Started extends Pick<Choice, 'begin'> {

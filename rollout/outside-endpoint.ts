@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { errorMessage } from '../../api/error-message.ts';
-import { type Connection, outsideAgentFor } from '../../cluster/connection.ts';
-import { type HttpRequest, readJson, send } from '../../cluster/http-request.ts';
+import { errorMessage } from '../api/error-message.ts';
+import { type Connection, outsideAgentFor } from '../cluster/connection.ts';
+import { type HttpRequest, readJson, send } from '../cluster/http-request.ts';
 
 export interface EndpointSettings {
   /** Its root: the path of the API follows. */

@@ -6,7 +6,7 @@ import {
   readAlerts,
   readQueries,
 } from '../../api/pool-settings/values.ts';
-import { type Ask, type HoldLookup, monitoringLookups } from './monitoring-lookup.ts';
+import { type Ask, type HoldLookup, monitoringLookups } from './lookup.ts';
 
 const CRITICAL = readAlerts(['severity="critical"']);
 const TWO = readAlerts(['severity="critical"', 'team="storage"']);

@@ -3,7 +3,7 @@ import { errorMessage } from '../../api/error-message.ts';
 import { shortList } from '../../api/plural.ts';
 import type { AlertMatchers, Questions } from '../../api/pool-settings/values.ts';
 import { isRecent } from '../../cluster/is-recent.ts';
-import type { HoldState } from './monitored.ts';
+import type { HoldState } from '../gates/hold.ts';
 
 /** @returns the names of what holds updates back, none if nothing does. @throws Error when it can't be found out. */
 export type Ask<Question> = (question: Question, signal: AbortSignal) => Promise<readonly string[]>;
