@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { machineConfigPoolSelector, type ServiceConfigStatus } from './kubelet-config.ts';
-import { clusterKind, type Kind, type KubernetesObject } from './object.ts';
+import { clusterKind, type KubernetesObject, MCO_V1 } from './object.ts';
 
 const quantity = z.union([z.int(), z.string()]).meta({ 'x-kubernetes-int-or-string': true }).exactOptional();
 
@@ -76,7 +76,4 @@ export interface ContainerRuntimeConfig extends KubernetesObject {
   readonly status?: ServiceConfigStatus;
 }
 
-export const ContainerRuntimeConfigs: Kind<ContainerRuntimeConfig> = clusterKind(
-  'machineconfiguration.openshift.io/v1',
-  'ContainerRuntimeConfig',
-);
+export const ContainerRuntimeConfigs = clusterKind<ContainerRuntimeConfig>(MCO_V1, 'ContainerRuntimeConfig');

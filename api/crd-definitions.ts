@@ -50,13 +50,13 @@ export interface PrinterColumn {
 /** The parts of a CustomResourceDefinition besides its schema. */
 export interface CrdDefinition {
   readonly kind: Kind<KubernetesObject>;
-  readonly names: { readonly short: readonly string[] };
+  readonly shortNames?: readonly string[];
   readonly description: string;
   readonly spec: z.ZodType;
-  readonly specRequired: boolean;
+  readonly isSpecOptional?: true;
   readonly status?: z.ZodType;
   /** CEL rules on the whole object. */
-  readonly rules: readonly { readonly rule: string; readonly message: string }[];
+  readonly rules?: readonly { readonly rule: string; readonly message: string }[];
   /** The only name an object of this kind may have. */
   readonly fixedName?: string;
   readonly columns: readonly PrinterColumn[];
@@ -66,22 +66,21 @@ export interface CrdDefinition {
   readonly selectable?: readonly string[];
 }
 
-const age: PrinterColumn = { name: 'Age', type: 'date', path: '.metadata.creationTimestamp' };
-const condition = (type: string, more: Partial<PrinterColumn> = {}): PrinterColumn => ({
-  name: type,
+const column = (name: string, path: string, more: Partial<PrinterColumn> = {}): PrinterColumn => ({
+  name,
   type: 'string',
-  path: `.status.conditions[?(@.type=="${type}")].status`,
+  path,
   ...more,
 });
+const age = column('Age', '.metadata.creationTimestamp', { type: 'date' });
+const condition = (type: string, { name = type, ...more }: Partial<PrinterColumn> = {}): PrinterColumn =>
+  column(name, `.status.conditions[?(@.type=="${type}")].status`, more);
 
 /** What the condition Ready sums up, of kinds whose other conditions are the parts of a rollout. */
-const message: PrinterColumn = {
-  name: 'Message',
-  type: 'string',
-  path: '.status.conditions[?(@.type=="Ready")].message',
+const message = column('Message', '.status.conditions[?(@.type=="Ready")].message', {
   description: 'What it is waiting for, or what is wrong.',
   wide: true,
-};
+});
 
 const serviceColumns: readonly PrinterColumn[] = [
   condition('Success', { description: 'Whether it is in effect for every selected pool.' }),
@@ -109,68 +108,61 @@ const sameStatus = Object.keys(MachineOSBuildStatus.shape)
 export const crdDefinitions: readonly CrdDefinition[] = [
   {
     kind: MachineConfigs,
-    names: { short: ['mc'] },
+    shortNames: ['mc'],
     description: 'A piece of node configuration: files, systemd units, SSH keys, kernel arguments, OS image.',
     spec: MachineConfigSpec,
-    specRequired: true,
-    rules: [],
     columns: [
-      {
-        name: 'GeneratedByController',
-        type: 'string',
-        path: '.metadata.annotations.machineconfiguration\\.openshift\\.io/generated-by-controller-version',
-        description: 'Version of the controller that created it; empty for an admin’s own.',
-      },
-      { name: 'IgnitionVersion', type: 'string', path: '.spec.config.ignition.version' },
+      column(
+        'GeneratedByController',
+        '.metadata.annotations.machineconfiguration\\.openshift\\.io/generated-by-controller-version',
+        { description: 'Version of the controller that created it; empty for an admin’s own.' },
+      ),
+      column('IgnitionVersion', '.spec.config.ignition.version'),
       age,
     ],
   },
   {
     kind: MachineConfigPools,
-    names: { short: ['mcp'] },
+    shortNames: ['mcp'],
     description: 'The nodes that share one configuration.',
     spec: MachineConfigPoolSpec,
-    specRequired: true,
     status: MachineConfigPoolStatus,
-    rules: [],
     columns: [
-      { name: 'Config', type: 'string', path: '.status.configuration.name' },
+      column('Config', '.status.configuration.name'),
       condition('Updated', { description: 'Whether every node of the pool runs the desired configuration.' }),
       condition('Updating'),
       condition('Degraded', {
         description: 'Whether progress is blocked on a node or on the configuration itself.',
       }),
-      { name: 'MachineCount', type: 'integer', path: '.status.machineCount' },
-      { name: 'ReadyMachineCount', type: 'integer', path: '.status.readyMachineCount' },
-      { name: 'UpdatedMachineCount', type: 'integer', path: '.status.updatedMachineCount' },
-      { name: 'DegradedMachineCount', type: 'integer', path: '.status.degradedMachineCount' },
-      { name: 'Paused', type: 'boolean', path: '.spec.paused' },
+      column('MachineCount', '.status.machineCount', { type: 'integer' }),
+      column('ReadyMachineCount', '.status.readyMachineCount', { type: 'integer' }),
+      column('UpdatedMachineCount', '.status.updatedMachineCount', { type: 'integer' }),
+      column('DegradedMachineCount', '.status.degradedMachineCount', { type: 'integer' }),
+      column('Paused', '.spec.paused', { type: 'boolean' }),
       age,
       message,
     ],
   },
   {
     kind: MachineOSConfigs,
-    names: { short: ['mosc'] },
+    shortNames: ['mosc'],
     description:
       "The request for a pool's layered image: where it is pushed and what it contains beyond the MachineConfigs.",
     spec: MachineOSConfigSpec,
-    specRequired: true,
     status: MachineOSConfigStatus,
     rules: machineOSConfigRules,
     columns: [
-      { name: 'Pool', type: 'string', path: '.spec.machineConfigPool.name' },
-      { name: 'Build', type: 'string', path: '.status.machineOSBuild.name' },
-      { name: 'Image', type: 'string', path: '.status.currentImagePullSpec', wide: true },
+      column('Pool', '.spec.machineConfigPool.name'),
+      column('Build', '.status.machineOSBuild.name'),
+      column('Image', '.status.currentImagePullSpec', { wide: true }),
       age,
     ],
   },
   {
     kind: MachineOSBuilds,
-    names: { short: ['mosb'] },
+    shortNames: ['mosb'],
     description: 'One build of one image: its progress, and its result by digest.',
     spec: MachineOSBuildSpec,
-    specRequired: true,
     status: MachineOSBuildStatus,
     rules: [
       {
@@ -184,33 +176,32 @@ export const crdDefinitions: readonly CrdDefinition[] = [
       },
     ],
     columns: [
-      { name: 'Config', type: 'string', path: '.spec.machineConfig.name' },
+      column('Config', '.spec.machineConfig.name'),
       ...['Prepared', 'Building', 'Succeeded', 'Interrupted', 'Failed'].map((type) => condition(type)),
-      { name: 'Way', type: 'string', path: '.status.builder.imageBuilderType' },
-      { name: 'Image', type: 'string', path: '.status.digestedImagePushSpec', wide: true },
-      { name: 'Transitions', type: 'string', path: '.status.transitions[*].actions', wide: true },
+      column('Way', '.status.builder.imageBuilderType'),
+      column('Image', '.status.digestedImagePushSpec', { wide: true }),
+      column('Transitions', '.status.transitions[*].actions', { wide: true }),
       age,
-      { name: 'Started', type: 'date', path: '.status.buildStart', wide: true },
-      { name: 'Attempts', type: 'integer', path: '.status.attempts', wide: true },
+      column('Started', '.status.buildStart', { type: 'date', wide: true }),
+      column('Attempts', '.status.attempts', { type: 'integer', wide: true }),
       message,
     ],
   },
   {
     kind: MachineConfigNodes,
-    names: { short: ['mcn'] },
+    shortNames: ['mcn'],
     description:
       'One node: the operator writes its desired state (spec), the daemon its observed state (status).',
     spec: MachineConfigNodeSpec,
-    specRequired: true,
     status: MachineConfigNodeStatus,
     rules: machineConfigNodeRules,
     selectable: ['.spec.pool.name'],
     columns: [
-      { name: 'PoolName', type: 'string', path: '.spec.pool.name' },
-      { name: 'DesiredConfig', type: 'string', path: '.spec.configVersion.desired' },
-      { name: 'CurrentConfig', type: 'string', path: '.status.configVersion.current' },
+      column('PoolName', '.spec.pool.name'),
+      column('DesiredConfig', '.spec.configVersion.desired'),
+      column('CurrentConfig', '.status.configVersion.current'),
       condition('Updated'),
-      { name: 'Mode', type: 'string', path: '.status.mode' },
+      column('Mode', '.status.mode'),
       age,
       condition('NodeDegraded', { wide: true }),
       condition('UpdatePrepared', { wide: true }),
@@ -218,31 +209,21 @@ export const crdDefinitions: readonly CrdDefinition[] = [
       condition('Cordoned', { wide: true, name: 'CordonedNode' }),
       condition('Drained', { wide: true, name: 'DrainedNode' }),
       condition('RebootedNode', { wide: true }),
-      { name: 'Image', type: 'string', path: '.status.configImage.currentImage', wide: true },
-      {
-        name: 'Actions',
-        type: 'string',
-        path: '.status.plan.actions',
+      column('Image', '.status.configImage.currentImage', { wide: true }),
+      column('Actions', '.status.plan.actions', {
         description: 'What the update requires of the node.',
         wide: true,
-      },
-      {
-        name: 'Grant',
-        type: 'string',
-        path: '.spec.grant.level',
-        description: 'What the node may do now.',
-        wide: true,
-      },
+      }),
+      column('Grant', '.spec.grant.level', { description: 'What the node may do now.', wide: true }),
       message,
     ],
   },
   {
     kind: PoolRevisions,
-    names: { short: ['poolrev'] },
+    shortNames: ['poolrev'],
     description:
       'What the nodes of a pool may run, as the operator recorded it before it assigned it for the first time. Rollbacks choose from these records alone.',
     spec: PoolRevisionSpec,
-    specRequired: true,
     rules: [
       {
         rule: 'self.spec == oldSelf.spec',
@@ -250,133 +231,101 @@ export const crdDefinitions: readonly CrdDefinition[] = [
       },
     ],
     columns: [
-      { name: 'Pool', type: 'string', path: '.spec.machineConfigPool.name' },
-      { name: 'Revision', type: 'integer', path: '.spec.revision' },
-      { name: 'Config', type: 'string', path: '.spec.machineConfig.name' },
-      { name: 'Image', type: 'string', path: '.spec.image' },
-      { name: 'Build', type: 'string', path: '.spec.machineOSBuild.name', wide: true },
+      column('Pool', '.spec.machineConfigPool.name'),
+      column('Revision', '.spec.revision', { type: 'integer' }),
+      column('Config', '.spec.machineConfig.name'),
+      column('Image', '.spec.image'),
+      column('Build', '.spec.machineOSBuild.name', { wide: true }),
       age,
     ],
   },
   {
     kind: MachineConfigurations,
-    names: { short: ['ndp', 'rebootpolicies'] },
+    shortNames: ['ndp', 'rebootpolicies'],
     description:
       'The node disruption policy: what a change to a file, a unit or an SSH key requires of a node.',
     spec: MachineConfigurationSpec,
-    specRequired: false,
+    isSpecOptional: true,
     status: MachineConfigurationStatus,
-    rules: [],
     fixedName: MACHINE_CONFIGURATION,
     columns: [
-      {
-        name: 'Admin',
-        type: 'string',
-        path: '.status.summary.admin',
-        description: "The admin's policies in force.",
-      },
+      column('Admin', '.status.summary.admin', { description: "The admin's policies in force." }),
       condition('NodeDisruptionPolicyApplied', {
         name: 'Applied',
         description: 'Whether the policies in spec are in force.',
       }),
-      {
-        name: 'Defaults',
-        type: 'string',
-        path: '.status.summary.defaults',
+      column('Defaults', '.status.summary.defaults', {
         description: 'The default policies in force.',
         wide: true,
-      },
-      { name: 'Policy', type: 'string', path: '.status.policyDigest', wide: true },
+      }),
+      column('Policy', '.status.policyDigest', { wide: true }),
       age,
     ],
   },
   {
     kind: KubeletConfigs,
-    names: { short: [] },
     description: "Settings of the kubelets of the selected pools' nodes.",
     spec: KubeletConfigSpec,
-    specRequired: true,
     status: ServiceConfigStatus,
-    rules: [],
     columns: serviceColumns,
   },
   {
     kind: ContainerRuntimeConfigs,
-    names: { short: ['ctrcfg'] },
+    shortNames: ['ctrcfg'],
     description: "Settings of the container runtime of the selected pools' nodes.",
     spec: ContainerRuntimeConfigSpec,
-    specRequired: true,
     status: ServiceConfigStatus,
-    rules: [],
     columns: serviceColumns,
   },
   {
     kind: PinnedImageSets,
-    names: { short: [] },
     description: 'Images that the nodes of the selected pools pull and keep.',
     spec: PinnedImageSetSpec,
-    specRequired: true,
-    rules: [],
-    columns: [{ name: 'Images', type: 'string', path: '.spec.pinnedImages[*].name', wide: true }, age],
+    columns: [column('Images', '.spec.pinnedImages[*].name', { wide: true }), age],
   },
   {
     kind: ImageDigestMirrorSets,
-    names: { short: ['idms'] },
+    shortNames: ['idms'],
     description: 'Mirrors for images that are pulled by digest.',
     spec: ImageDigestMirrorSetSpec,
-    specRequired: true,
-    rules: [],
-    columns: [{ name: 'Sources', type: 'string', path: '.spec.imageDigestMirrors[*].source' }, age],
+    columns: [column('Sources', '.spec.imageDigestMirrors[*].source'), age],
   },
   {
     kind: ImageTagMirrorSets,
-    names: { short: ['itms'] },
+    shortNames: ['itms'],
     description: 'Mirrors for images that are pulled by tag.',
     spec: ImageTagMirrorSetSpec,
-    specRequired: true,
-    rules: [],
-    columns: [{ name: 'Sources', type: 'string', path: '.spec.imageTagMirrors[*].source' }, age],
+    columns: [column('Sources', '.spec.imageTagMirrors[*].source'), age],
   },
   {
     kind: ImageConfigs,
-    names: { short: [] },
     description: 'Where nodes may take images from: insecure, blocked and allowed registries.',
     spec: ImageConfigSpec,
-    specRequired: true,
-    rules: [],
     fixedName: IMAGE_CONFIG,
     columns: [
-      { name: 'Blocked', type: 'string', path: '.spec.registrySources.blockedRegistries' },
-      { name: 'Allowed', type: 'string', path: '.spec.registrySources.allowedRegistries' },
-      { name: 'Insecure', type: 'string', path: '.spec.registrySources.insecureRegistries' },
+      column('Blocked', '.spec.registrySources.blockedRegistries'),
+      column('Allowed', '.spec.registrySources.allowedRegistries'),
+      column('Insecure', '.spec.registrySources.insecureRegistries'),
       age,
     ],
   },
   {
     kind: ClusterImagePolicies,
-    names: { short: [] },
     description: 'Signatures that images need before any node runs them.',
     spec: ImagePolicySpec,
-    specRequired: true,
-    rules: [],
-    columns: [{ name: 'Scopes', type: 'string', path: '.spec.scopes' }, age],
+    columns: [column('Scopes', '.spec.scopes'), age],
   },
   {
     kind: ImagePolicies,
-    names: { short: [] },
     description: 'Signatures that images need before pods of this namespace run them.',
     spec: ImagePolicySpec,
-    specRequired: true,
-    rules: [],
-    columns: [{ name: 'Scopes', type: 'string', path: '.spec.scopes' }, age],
+    columns: [column('Scopes', '.spec.scopes'), age],
   },
   {
     kind: ImageContentSourcePolicies,
-    names: { short: ['icsp'] },
+    shortNames: ['icsp'],
     description: 'Mirrors for images that are pulled by digest; the older form of ImageDigestMirrorSet.',
     spec: ImageContentSourcePolicySpec,
-    specRequired: true,
-    rules: [],
-    columns: [{ name: 'Sources', type: 'string', path: '.spec.repositoryDigestMirrors[*].source' }, age],
+    columns: [column('Sources', '.spec.repositoryDigestMirrors[*].source'), age],
   },
 ];

@@ -15,7 +15,7 @@ export interface CrdManifest extends KubernetesObject {
  * @returns an object for `kubectl apply`; equal input gives equal output, including the order of keys.
  */
 export function crdOf(definition: CrdDefinition): CrdManifest {
-  const { kind, names } = definition;
+  const { kind, shortNames } = definition;
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -27,7 +27,7 @@ export function crdOf(definition: CrdDefinition): CrdManifest {
         listKind: `${kind.kind}List`,
         plural: kind.plural,
         singular: kind.kind.toLowerCase(),
-        ...(names.short.length > 0 ? { shortNames: names.short } : {}),
+        shortNames,
       },
       scope: kind.namespaced ? 'Namespaced' : 'Cluster',
       versions: [
@@ -36,7 +36,7 @@ export function crdOf(definition: CrdDefinition): CrdManifest {
           served: true,
           storage: true,
           schema: { openAPIV3Schema: objectSchema(definition) },
-          ...(definition.status === undefined ? {} : { subresources: { status: {} } }),
+          subresources: definition.status && { status: {} },
           additionalPrinterColumns: definition.columns.map(printerColumn),
           selectableFields: definition.selectable?.map((jsonPath) => ({ jsonPath })),
         },
@@ -51,7 +51,7 @@ function objectSchema({
   status,
   rules,
   fixedName,
-  specRequired,
+  isSpecOptional,
 }: CrdDefinition): StructuralSchema {
   return {
     type: 'object',
@@ -61,35 +61,25 @@ function objectSchema({
       kind: { type: 'string', description: 'The kind of the object.' },
       metadata: fixedName === undefined ? { type: 'object' } : nameIs(fixedName),
       spec: { description: 'The desired state.', ...structural(spec) },
-      ...(status === undefined
-        ? {}
-        : {
-            status: {
-              description:
-                'The observed state. Until something has reported, its condition Ready is Unknown.',
-              ...structural(status),
-              default: UNREPORTED_STATUS,
-            },
-          }),
+      ...(status && { status: reported(status) }),
     },
-    ...(specRequired ? { required: ['spec'] } : {}),
-    ...(rules.length > 0 ? { 'x-kubernetes-validations': rules } : {}),
+    required: isSpecOptional === true ? undefined : ['spec'],
+    'x-kubernetes-validations': rules,
   };
 }
 
 /** The only part of metadata a CRD schema may restrict is the name (apiextensions, "metadata"). */
+function reported(status: z.ZodType): StructuralSchema {
+  const description = 'The observed state. Until something has reported, its condition Ready is Unknown.';
+  return { description, ...structural(status), default: UNREPORTED_STATUS };
+}
+
 function nameIs(name: string): StructuralSchema {
   return { type: 'object', properties: { name: { type: 'string', enum: [name] } } };
 }
 
 function printerColumn({ name, type, path, description, wide }: PrinterColumn): StructuralSchema {
-  return {
-    name,
-    type,
-    jsonPath: path,
-    description,
-    ...(wide === true ? { priority: 1 } : {}),
-  };
+  return { name, type, jsonPath: path, description, priority: wide ? 1 : undefined };
 }
 
 function structural(schema: z.ZodType): StructuralSchema {

@@ -1,388 +1,170 @@
 /** The events that Shale's processes record, by their reason; docs/reference/events.md is generated from them. */
 
-export interface DescribedEvent {
+type EventType = 'Normal' | 'Warning';
+
+interface DescribedEvent {
   readonly reason: string;
-  readonly type: 'Normal' | 'Warning';
-  readonly by: 'operator' | 'machine-os-builder' | 'daemon';
+  readonly type: EventType;
+  readonly by: string;
   /** The kind of the regarded object. */
   readonly on: string;
   readonly meaning: string;
 }
 
-export const describedEvents = [
-  event('Normal', 'operator', 'Node', 'Cordon', 'the node is cordoned for an update'),
-  event(
-    'Normal',
-    'operator',
-    'Node',
-    'Uncordon',
-    'the node is schedulable again, as before; with the reason',
-  ),
-  event(
-    'Warning',
-    'operator',
-    'Node',
-    'DrainBlocked',
-    'pods can’t be evicted; with their names and PodDisruptionBudgets',
-  ),
-  event(
-    'Warning',
-    'operator',
-    'Node, MachineConfigPool, MachineConfig, MachineConfiguration, KubeletConfig, ContainerRuntimeConfig, ConfigMap',
-    'StepFailing',
-    'what the operator has to do fails, for longer than such failures last by themselves; with the API server’s own words. The operator tries again',
-  ),
-  event(
-    'Warning',
-    'operator',
-    'Node',
-    'HooksOverdue',
-    'hooks of the node have not been cleared for longer than `--hook-report-minutes`; with their names. The node waits',
-  ),
-  event(
-    'Normal',
-    'operator',
-    'Node',
-    'Configured',
-    'the node runs what its pool runs; its startup taint is removed',
-  ),
-  event(
-    'Warning',
-    'operator',
-    'Node',
-    'NotConfigured',
-    'the node has had its startup taint for longer than `--new-node-report-minutes`; with the reason',
-  ),
-  event(
-    'Warning',
-    'operator',
-    'Node',
-    'PoolConflict',
-    'several pools select the node; it belongs to none of them',
-  ),
-  event(
-    'Warning',
-    'operator',
-    'MachineConfigPool',
-    'RenderDegraded',
-    'the pool can’t be rendered; it keeps its last rendered config',
-  ),
-  event(
-    'Warning',
-    'operator',
-    'MachineConfigPool',
-    'RenderWarning',
-    'parts of the pool’s MachineConfigs have no effect; with their paths',
-  ),
-  event(
-    'Warning',
-    'operator',
-    'KubeletConfig, ContainerRuntimeConfig',
-    'ServiceConfigFailure',
-    'the object is not in effect for at least one pool; with the reasons',
-  ),
-  event(
-    'Warning',
-    'operator',
-    'KubeletConfig, ContainerRuntimeConfig',
-    'ServiceConfigWarning',
-    'fields of the object may have no effect; with their names',
-  ),
-  event('Normal', 'operator', 'MachineConfigPool', 'Completed', 'every node runs the pool’s target'),
-  event(
-    'Warning',
-    'operator',
-    'MachineConfigPool',
-    'RolloutStopped',
-    'too many nodes failed; no further update starts',
-  ),
-  event(
-    'Normal',
-    'operator',
-    'MachineConfigPool',
-    'UpdatesHeld',
-    'nodes that could start their update wait for something else; with what and until when',
-  ),
-  event('Normal', 'operator', 'MachineConfigPool', 'RollingBack', 'a rollback was requested'),
-  event(
-    'Warning',
-    'operator',
-    'MachineConfigPool',
-    'RollingBack',
-    'a stopped rollout rolls back automatically, or a change that was not confirmed in time',
-  ),
-  event(
-    'Normal',
-    'operator',
-    'MachineConfigPool',
-    'RollbackOver',
-    'the rollback no longer holds the pool, or a deadline has passed and there was nothing to roll back; with the reason',
-  ),
-  event(
-    'Warning',
-    'operator',
-    'ConfigMap',
-    'InvalidSwitch',
-    'the layering switch is invalid; its last valid content stays in force',
-  ),
-  event(
-    'Warning',
-    'operator',
-    'ConfigMap',
-    'SigningKeyUnusable',
-    'the Secret with the key that signs images can’t be used, so no image is built; with the reason',
-  ),
-  event(
-    'Warning',
-    'operator',
-    'MachineOSBuild, MachineConfigPool',
-    'PruneFailed',
-    'images can’t be deleted; the operator retries. Of a MachineOSBuild that was deleted, its pool has the event',
-  ),
-  event(
-    'Normal',
-    'machine-os-builder',
-    'MachineOSConfig',
-    'BuildWaiting',
-    'no build starts yet; with the reason',
-  ),
-  event(
-    'Warning',
-    'machine-os-builder',
-    'MachineOSConfig',
-    'BaseImageUnknown',
-    'the tag of the base image can’t be looked up',
-  ),
-  event(
-    'Normal',
-    'machine-os-builder',
-    'MachineOSConfig',
-    'BootImagePublished',
-    'the tag for new nodes names another image; with its digest',
-  ),
-  event(
-    'Warning',
-    'machine-os-builder',
-    'MachineOSConfig',
-    'BootImageNotPublished',
-    'the tag for new nodes could not be moved; the builder retries',
-  ),
-  event(
-    'Warning',
-    'machine-os-builder',
-    'MachineOSConfig, MachineOSBuild',
-    'StepFailing',
-    'what the builder has to do fails, for longer than such failures last by themselves; with the API server’s own words. The builder tries again',
-  ),
-  event(
-    'Normal',
-    'machine-os-builder',
-    'MachineOSBuild',
-    'BuildSucceeded',
-    'the image is built; with its digest',
-  ),
-  event(
-    'Normal',
-    'machine-os-builder',
-    'MachineOSBuild',
-    'BuildInterrupted',
-    'the build was stopped; with the reason',
-  ),
-  event(
-    'Warning',
-    'machine-os-builder',
-    'MachineOSBuild',
-    'ProvenanceNotAttached',
-    'provenance could not be attached to the image',
-  ),
-  event(
-    'Normal',
-    'daemon',
-    'MachineConfigNode',
-    'Staged',
-    'the target is staged; with the actions that it requires',
-  ),
-  event(
-    'Normal',
-    'daemon',
-    'MachineConfigNode',
-    'Armed',
-    'the target is the node’s next boot; it applies when somebody reboots the node',
-  ),
-  event(
-    'Normal',
-    'daemon',
-    'MachineConfigNode',
-    'Disarmed',
-    'what was armed is no longer the next boot; the node boots what it runs',
-  ),
-  event('Normal', 'daemon', 'MachineConfigNode', 'AppliedLive', 'the node runs the target without a reboot'),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'LiveApplyFailed',
-    'the live update failed; the target requires a reboot',
-  ),
-  event('Normal', 'daemon', 'MachineConfigNode', 'Rebooting', 'the node reboots into the target'),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'SoftRebootFailed',
-    'the node falls back to a full reboot; with the reason',
-  ),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'BootedWithoutGrant',
-    'the node booted another image without a grant; it is verified as an update',
-  ),
-  event('Normal', 'daemon', 'MachineConfigNode', 'Rebooted', 'the node runs the target after a reboot'),
-  event('Warning', 'daemon', 'MachineConfigNode', 'Degraded', 'the update failed; with the reason'),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'StepFailing',
-    'what the daemon has to do fails, for longer than such failures last by themselves; with the API server’s own words. The daemon tries again',
-  ),
-  event('Normal', 'daemon', 'MachineConfigNode', 'Healthy', 'health checks that had failed pass again'),
-  event('Warning', 'daemon', 'MachineConfigNode', 'HealthCheckWarning', 'an optional health check failed'),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'HealthCheckFailed',
-    'a required health check of the target failed',
-  ),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'KubeletNeverStarted',
-    'the kubelet did not start; the host rolled back',
-  ),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'DaemonNeverStarted',
-    'the daemon did not start; the host rolled back',
-  ),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'BootUnwatched',
-    'the node boots without the watchdog that rolls back',
-  ),
-  event(
-    'Normal',
-    'daemon',
-    'MachineConfigNode',
-    'RollingBack',
-    'the node reboots into its previous deployment',
-  ),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'RolledBack',
-    'the node runs its previous deployment again',
-  ),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'ConfigDriftDetected',
-    'a file, unit or kernel argument is not as the rendered config has it',
-  ),
-  event(
-    'Normal',
-    'daemon',
-    'MachineConfigNode',
-    'ConfigDriftEnded',
-    'the node matches its rendered config again',
-  ),
-  event('Normal', 'daemon', 'MachineConfigNode', 'ConfigPutBack', 'changes made by hand were overwritten'),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'RepairFailed',
-    'changes made by hand could not be overwritten as requested; with the reason',
-  ),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'InvalidRepairRequest',
-    'the annotation shale.dev/repair is invalid and requests nothing; with the reason',
-  ),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'InvalidRetryRequest',
-    'the annotation shale.dev/retry is invalid and requests nothing; with the reason',
-  ),
-  event(
-    'Normal',
-    'daemon',
-    'MachineConfigNode',
-    'PoweringOff',
-    'a maintenance has the daemon power the machine off; with who requested it',
-  ),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'InvalidPowerOffRequest',
-    'the annotation shale.dev/power-off is invalid and requests nothing; with the reason',
-  ),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'InvalidRebootRequest',
-    'the annotation shale.dev/reboot is invalid and requests nothing; with the reason',
-  ),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'RemovedPathsLeft',
-    'files outside of /etc and /usr that no MachineConfig has any more were changed by hand, and stay',
-  ),
-  event(
-    'Warning',
-    'daemon',
-    'MachineConfigNode',
-    'PinnedImagesFailed',
-    'images of a PinnedImageSet can’t be pulled or pinned; with the reasons. The node tries again',
-  ),
-  event(
-    'Normal',
-    'daemon',
-    'MachineConfigNode',
-    'Configured',
-    'the node came with an image of its pool, and is found healthy at its first boot',
-  ),
-  event('Normal', 'daemon', 'MachineConfigNode', 'CertificatesApplied', 'certificates are written'),
-  event('Warning', 'daemon', 'MachineConfigNode', 'CertificatesFailed', 'certificates can’t be written'),
-] as const satisfies readonly DescribedEvent[];
+type Meanings = Readonly<
+  Record<string, Readonly<Partial<Record<EventType, Readonly<Record<string, string>>>>>>
+>;
 
-type Described = (typeof describedEvents)[number];
+/** Meanings by the process that records the event, the kinds of the regarded objects, the type and the reason. */
+const meanings = {
+  operator: {
+    Node: {
+      Normal: {
+        Cordon: 'the node is cordoned for an update',
+        Uncordon: 'the node is schedulable again, as before; with the reason',
+        Configured: 'the node runs what its pool runs; its startup taint is removed',
+      },
+      Warning: {
+        DrainBlocked: 'pods can’t be evicted; with their names and PodDisruptionBudgets',
+        HooksOverdue:
+          'hooks of the node have not been cleared for longer than `--hook-report-minutes`; with their names. The node waits',
+        NotConfigured:
+          'the node has had its startup taint for longer than `--new-node-report-minutes`; with the reason',
+        PoolConflict: 'several pools select the node; it belongs to none of them',
+      },
+    },
+    'Node, MachineConfigPool, MachineConfig, MachineConfiguration, KubeletConfig, ContainerRuntimeConfig, ConfigMap':
+      {
+        Warning: {
+          StepFailing:
+            'what the operator has to do fails, for longer than such failures last by themselves; with the API server’s own words. The operator tries again',
+        },
+      },
+    MachineConfigPool: {
+      Normal: {
+        Completed: 'every node runs the pool’s target',
+        UpdatesHeld: 'nodes that could start their update wait for something else; with what and until when',
+        RollingBack: 'a rollback was requested',
+        RollbackOver:
+          'the rollback no longer holds the pool, or a deadline has passed and there was nothing to roll back; with the reason',
+      },
+      Warning: {
+        RenderDegraded: 'the pool can’t be rendered; it keeps its last rendered config',
+        RenderWarning: 'parts of the pool’s MachineConfigs have no effect; with their paths',
+        RolloutStopped: 'too many nodes failed; no further update starts',
+        RollingBack: 'a stopped rollout rolls back automatically, or a change that was not confirmed in time',
+      },
+    },
+    'KubeletConfig, ContainerRuntimeConfig': {
+      Warning: {
+        ServiceConfigFailure: 'the object is not in effect for at least one pool; with the reasons',
+        ServiceConfigWarning: 'fields of the object may have no effect; with their names',
+      },
+    },
+    ConfigMap: {
+      Warning: {
+        InvalidSwitch: 'the layering switch is invalid; its last valid content stays in force',
+        SigningKeyUnusable:
+          'the Secret with the key that signs images can’t be used, so no image is built; with the reason',
+      },
+    },
+    'MachineOSBuild, MachineConfigPool': {
+      Warning: {
+        PruneFailed:
+          'images can’t be deleted; the operator retries. Of a MachineOSBuild that was deleted, its pool has the event',
+      },
+    },
+  },
+  'machine-os-builder': {
+    MachineOSConfig: {
+      Normal: {
+        BuildWaiting: 'no build starts yet; with the reason',
+        BootImagePublished: 'the tag for new nodes names another image; with its digest',
+      },
+      Warning: {
+        BaseImageUnknown: 'the tag of the base image can’t be looked up',
+        BootImageNotPublished: 'the tag for new nodes could not be moved; the builder retries',
+      },
+    },
+    'MachineOSConfig, MachineOSBuild': {
+      Warning: {
+        StepFailing:
+          'what the builder has to do fails, for longer than such failures last by themselves; with the API server’s own words. The builder tries again',
+      },
+    },
+    MachineOSBuild: {
+      Normal: {
+        BuildSucceeded: 'the image is built; with its digest',
+        BuildInterrupted: 'the build was stopped; with the reason',
+      },
+      Warning: {
+        ProvenanceNotAttached: 'provenance could not be attached to the image',
+      },
+    },
+  },
+  daemon: {
+    MachineConfigNode: {
+      Normal: {
+        Staged: 'the target is staged; with the actions that it requires',
+        Armed: 'the target is the node’s next boot; it applies when somebody reboots the node',
+        Disarmed: 'what was armed is no longer the next boot; the node boots what it runs',
+        AppliedLive: 'the node runs the target without a reboot',
+        Rebooting: 'the node reboots into the target',
+        Rebooted: 'the node runs the target after a reboot',
+        Healthy: 'health checks that had failed pass again',
+        RollingBack: 'the node reboots into its previous deployment',
+        ConfigDriftEnded: 'the node matches its rendered config again',
+        ConfigPutBack: 'changes made by hand were overwritten',
+        PoweringOff: 'a maintenance has the daemon power the machine off; with who requested it',
+        Configured: 'the node came with an image of its pool, and is found healthy at its first boot',
+        CertificatesApplied: 'certificates are written',
+      },
+      Warning: {
+        LiveApplyFailed: 'the live update failed; the target requires a reboot',
+        SoftRebootFailed: 'the node falls back to a full reboot; with the reason',
+        BootedWithoutGrant: 'the node booted another image without a grant; it is verified as an update',
+        Degraded: 'the update failed; with the reason',
+        StepFailing:
+          'what the daemon has to do fails, for longer than such failures last by themselves; with the API server’s own words. The daemon tries again',
+        HealthCheckWarning: 'an optional health check failed',
+        HealthCheckFailed: 'a required health check of the target failed',
+        KubeletNeverStarted: 'the kubelet did not start; the host rolled back',
+        DaemonNeverStarted: 'the daemon did not start; the host rolled back',
+        BootUnwatched: 'the node boots without the watchdog that rolls back',
+        RolledBack: 'the node runs its previous deployment again',
+        ConfigDriftDetected: 'a file, unit or kernel argument is not as the rendered config has it',
+        RepairFailed: 'changes made by hand could not be overwritten as requested; with the reason',
+        InvalidRepairRequest:
+          'the annotation shale.dev/repair is invalid and requests nothing; with the reason',
+        InvalidRetryRequest:
+          'the annotation shale.dev/retry is invalid and requests nothing; with the reason',
+        InvalidPowerOffRequest:
+          'the annotation shale.dev/power-off is invalid and requests nothing; with the reason',
+        InvalidRebootRequest:
+          'the annotation shale.dev/reboot is invalid and requests nothing; with the reason',
+        RemovedPathsLeft:
+          'files outside of /etc and /usr that no MachineConfig has any more were changed by hand, and stay',
+        PinnedImagesFailed:
+          'images of a PinnedImageSet can’t be pulled or pinned; with the reasons. The node tries again',
+        CertificatesFailed: 'certificates can’t be written',
+      },
+    },
+  },
+} as const satisfies Readonly<Record<string, Meanings>>;
+
+/** One row for each process, kind of objects, type and reason. */
+export const describedEvents: readonly DescribedEvent[] = Object.entries<Meanings>(meanings).flatMap(
+  ([by, kinds]) =>
+    Object.entries(kinds).flatMap(([on, types]) =>
+      (['Normal', 'Warning'] as const).flatMap((type) =>
+        Object.entries(types[type] ?? {}).map(([reason, meaning]) => ({ reason, type, by, on, meaning })),
+      ),
+    ),
+);
+
+type ValuesOf<T> = T extends unknown ? T[keyof T] : never;
+type ReasonOf<Type extends EventType, Types = ValuesOf<ValuesOf<typeof meanings>>> =
+  Types extends Readonly<Record<Type, infer Reasons>> ? keyof Reasons & string : never;
 /** The reasons of events by type; the event of a failed build has the reason of the failure (machine-os-build.ts). */
-export type NormalReason = Extract<Described, { type: 'Normal' }>['reason'];
-export type WarningReason = Extract<Described, { type: 'Warning' }>['reason'];
-
-function event<
-  const T extends DescribedEvent['type'],
-  const B extends DescribedEvent['by'],
-  const R extends string,
->(type: T, by: B, on: string, reason: R, meaning: string) {
-  return { type, by, on, reason, meaning };
-}
+export type NormalReason = ReasonOf<'Normal'>;
+export type WarningReason = ReasonOf<'Warning'>;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { imageNames } from '../oci/image-names.ts';
-import { clusterKind, type Kind, type KubernetesObject, namespacedKind } from './object.ts';
+import { clusterKind, type KubernetesObject, namespacedKind } from './object.ts';
 
 /** PEM, in base64. */
 const pem = (what: string) =>
@@ -123,8 +123,8 @@ export interface ImagePolicy extends KubernetesObject {
   readonly spec: ImagePolicySpec;
 }
 
-export const ClusterImagePolicies: Kind<ClusterImagePolicy> = clusterKind(
+export const ClusterImagePolicies = clusterKind<ClusterImagePolicy>(
   'config.openshift.io/v1',
   'ClusterImagePolicy',
 );
-export const ImagePolicies: Kind<ImagePolicy> = namespacedKind('config.openshift.io/v1', 'ImagePolicy');
+export const ImagePolicies = namespacedKind<ImagePolicy>('config.openshift.io/v1', 'ImagePolicy');

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { imageNames } from '../oci/image-names.ts';
-import { clusterKind, type Kind, type KubernetesObject } from './object.ts';
+import { clusterKind, type KubernetesObject } from './object.ts';
 
 const A_SCOPE = 'host[:port][/repository], or *.domain';
 const registry = z.string().min(1).max(256).regex(imageNames.scope, { error: A_SCOPE });
@@ -51,15 +51,15 @@ export interface ImageContentSourcePolicy extends KubernetesObject {
   readonly spec: z.infer<typeof ImageContentSourcePolicySpec>;
 }
 
-export const ImageDigestMirrorSets: Kind<ImageDigestMirrorSet> = clusterKind(
+export const ImageDigestMirrorSets = clusterKind<ImageDigestMirrorSet>(
   'config.openshift.io/v1',
   'ImageDigestMirrorSet',
 );
-export const ImageTagMirrorSets: Kind<ImageTagMirrorSet> = clusterKind(
+export const ImageTagMirrorSets = clusterKind<ImageTagMirrorSet>(
   'config.openshift.io/v1',
   'ImageTagMirrorSet',
 );
-export const ImageContentSourcePolicies: Kind<ImageContentSourcePolicy> = clusterKind(
+export const ImageContentSourcePolicies = clusterKind<ImageContentSourcePolicy>(
   'operator.openshift.io/v1alpha1',
   'ImageContentSourcePolicy',
 );
@@ -101,7 +101,7 @@ export interface ImageConfig extends KubernetesObject {
   readonly spec: z.infer<typeof ImageConfigSpec>;
 }
 
-export const ImageConfigs: Kind<ImageConfig> = clusterKind('config.openshift.io/v1', 'Image');
+export const ImageConfigs = clusterKind<ImageConfig>('config.openshift.io/v1', 'Image');
 
 /** The only name of an Image object. */
 export const IMAGE_CONFIG = 'cluster';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LabelSelector } from './label-selector.ts';
-import { Conditions, clusterKind, type Kind, type KubernetesObject, ObservedGeneration } from './object.ts';
+import { Conditions, clusterKind, type KubernetesObject, MCO_V1, ObservedGeneration } from './object.ts';
 
 /** Which pools a KubeletConfig or ContainerRuntimeConfig is for. */
 export const machineConfigPoolSelector = LabelSelector.exactOptional().describe(
@@ -91,10 +91,7 @@ export interface KubeletConfig extends KubernetesObject {
   readonly status?: ServiceConfigStatus;
 }
 
-export const KubeletConfigs: Kind<KubeletConfig> = clusterKind(
-  'machineconfiguration.openshift.io/v1',
-  'KubeletConfig',
-);
+export const KubeletConfigs = clusterKind<KubeletConfig>(MCO_V1, 'KubeletConfig');
 
 /** Condition types of a KubeletConfig or ContainerRuntimeConfig; Success and Failure are MCO's. */
 export type ServiceConfigConditionType = 'Warning' | 'Success' | 'Failure';

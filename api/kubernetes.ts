@@ -1,5 +1,5 @@
 import type { LabelSelector } from './label-selector.ts';
-import { type Condition, clusterKind, type Kind, type KubernetesObject, namespacedKind } from './object.ts';
+import { type Condition, clusterKind, type KubernetesObject, namespacedKind } from './object.ts';
 
 /** The built-in kinds that Shale reads or writes, with only the fields that it uses. */
 
@@ -237,31 +237,28 @@ export interface CustomResourceDefinition extends KubernetesObject {
 const RBAC = 'rbac.authorization.k8s.io/v1';
 const ADMISSION = 'admissionregistration.k8s.io/v1';
 
-export const ConfigMaps: Kind<ConfigMap> = namespacedKind('v1', 'ConfigMap');
-export const Secrets: Kind<Secret> = namespacedKind('v1', 'Secret');
-export const Namespaces: Kind<Namespace> = clusterKind('v1', 'Namespace');
-export const ServiceAccounts: Kind<ServiceAccount> = namespacedKind('v1', 'ServiceAccount');
-export const RoleBindings: Kind<AccessBinding> = namespacedKind(RBAC, 'RoleBinding');
-export const ClusterRoleBindings: Kind<AccessBinding> = clusterKind(RBAC, 'ClusterRoleBinding');
-export const Nodes: Kind<Node> = clusterKind('v1', 'Node');
-export const Pods: Kind<Pod> = namespacedKind('v1', 'Pod');
-export const Events: Kind<KubernetesEvent> = namespacedKind('v1', 'Event');
-export const ValidatingAdmissionPolicies: Kind<KubernetesObject> = clusterKind(
+export const ConfigMaps = namespacedKind<ConfigMap>('v1', 'ConfigMap');
+export const Secrets = namespacedKind<Secret>('v1', 'Secret');
+export const Namespaces = clusterKind<Namespace>('v1', 'Namespace');
+export const ServiceAccounts = namespacedKind<ServiceAccount>('v1', 'ServiceAccount');
+export const RoleBindings = namespacedKind<AccessBinding>(RBAC, 'RoleBinding');
+export const ClusterRoleBindings = clusterKind<AccessBinding>(RBAC, 'ClusterRoleBinding');
+export const Nodes = clusterKind<Node>('v1', 'Node');
+export const Pods = namespacedKind<Pod>('v1', 'Pod');
+export const Events = namespacedKind<KubernetesEvent>('v1', 'Event');
+export const ValidatingAdmissionPolicies = clusterKind<KubernetesObject>(
   ADMISSION,
   'ValidatingAdmissionPolicy',
 );
-export const ValidatingAdmissionPolicyBindings: Kind<KubernetesObject> = clusterKind(
+export const ValidatingAdmissionPolicyBindings = clusterKind<KubernetesObject>(
   ADMISSION,
   'ValidatingAdmissionPolicyBinding',
 );
-export const Deployments: Kind<Deployment> = namespacedKind('apps/v1', 'Deployment');
-export const DaemonSets: Kind<DaemonSet> = namespacedKind('apps/v1', 'DaemonSet');
-export const PodDisruptionBudgets: Kind<PodDisruptionBudget> = namespacedKind(
-  'policy/v1',
-  'PodDisruptionBudget',
-);
-export const Leases: Kind<Lease> = namespacedKind('coordination.k8s.io/v1', 'Lease');
-export const CustomResourceDefinitions: Kind<CustomResourceDefinition> = clusterKind(
+export const Deployments = namespacedKind<Deployment>('apps/v1', 'Deployment');
+export const DaemonSets = namespacedKind<DaemonSet>('apps/v1', 'DaemonSet');
+export const PodDisruptionBudgets = namespacedKind<PodDisruptionBudget>('policy/v1', 'PodDisruptionBudget');
+export const Leases = namespacedKind<Lease>('coordination.k8s.io/v1', 'Lease');
+export const CustomResourceDefinitions = clusterKind<CustomResourceDefinition>(
   'apiextensions.k8s.io/v1',
   'CustomResourceDefinition',
 );

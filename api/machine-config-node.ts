@@ -5,9 +5,9 @@ import { CertificateVersions } from './node-certificates.ts';
 import {
   Conditions,
   clusterKind,
-  type Kind,
   type KubernetesObject,
   LONGEST_MESSAGE,
+  MCO_V1,
   NameReference,
   ObservedGeneration,
 } from './object.ts';
@@ -405,10 +405,7 @@ export interface MachineConfigNode extends KubernetesObject {
   readonly status?: MachineConfigNodeStatus;
 }
 
-export const MachineConfigNodes: Kind<MachineConfigNode> = clusterKind(
-  'machineconfiguration.openshift.io/v1',
-  'MachineConfigNode',
-);
+export const MachineConfigNodes = clusterKind<MachineConfigNode>(MCO_V1, 'MachineConfigNode');
 
 /** MCO's rule. */
 export const machineConfigNodeRules = [

@@ -4,9 +4,9 @@ import { LabelSelector } from './label-selector.ts';
 import {
   Conditions,
   clusterKind,
-  type Kind,
   type KubernetesObject,
   LONGEST_MESSAGE,
+  MCO_V1,
   ObjectName,
   ObservedGeneration,
 } from './object.ts';
@@ -234,10 +234,7 @@ export interface MachineConfigPool extends KubernetesObject {
   readonly status?: MachineConfigPoolStatus;
 }
 
-export const MachineConfigPools: Kind<MachineConfigPool> = clusterKind(
-  'machineconfiguration.openshift.io/v1',
-  'MachineConfigPool',
-);
+export const MachineConfigPools = clusterKind<MachineConfigPool>(MCO_V1, 'MachineConfigPool');
 
 /** Condition types of a pool: MCO's, and MCO's build conditions of a layered pool. */
 export type PoolConditionType =

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { clusterKind, type Kind, type KubernetesObject, type ObjectMeta } from './object.ts';
+import { clusterKind, type KubernetesObject, MCO_V1, type ObjectMeta } from './object.ts';
 
 /**
  * `spec.config` is an Ignition config and reaches the renderer unchanged. At admission the schema rejects only what is
@@ -71,7 +71,4 @@ export interface MachineConfig extends KubernetesObject {
   readonly spec: MachineConfigSpec;
 }
 
-export const MachineConfigs: Kind<MachineConfig> = clusterKind(
-  'machineconfiguration.openshift.io/v1',
-  'MachineConfig',
-);
+export const MachineConfigs = clusterKind<MachineConfig>(MCO_V1, 'MachineConfig');

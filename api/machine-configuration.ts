@@ -6,7 +6,7 @@ import {
   PoolDisruptionPolicy,
 } from './disruption-policy.ts';
 import { ReportedSteps } from './failing-step.ts';
-import { Conditions, clusterKind, type Kind, type KubernetesObject, ObservedGeneration } from './object.ts';
+import { Conditions, clusterKind, type KubernetesObject, ObservedGeneration } from './object.ts';
 
 const shaleFields = z.object({
   nodeDisruptionPolicies: z
@@ -118,7 +118,7 @@ export interface MachineConfiguration extends KubernetesObject {
   readonly status?: MachineConfigurationStatus | undefined;
 }
 
-export const MachineConfigurations: Kind<MachineConfiguration> = clusterKind(
+export const MachineConfigurations = clusterKind<MachineConfiguration>(
   'operator.openshift.io/v1',
   'MachineConfiguration',
 );

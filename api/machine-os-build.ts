@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { BuildContents } from './build-contents.ts';
 import { annotations } from './names.ts';
-import { Conditions, clusterKind, type Kind, type KubernetesObject, NameReference } from './object.ts';
+import { Conditions, clusterKind, type KubernetesObject, MCO_V1, NameReference } from './object.ts';
 import {
   type DigestedPullspec,
   DigestedPullspecSchema,
@@ -163,10 +163,7 @@ export interface MachineOSBuild extends KubernetesObject {
   readonly status?: MachineOSBuildStatus;
 }
 
-export const MachineOSBuilds: Kind<MachineOSBuild> = clusterKind(
-  'machineconfiguration.openshift.io/v1',
-  'MachineOSBuild',
-);
+export const MachineOSBuilds = clusterKind<MachineOSBuild>(MCO_V1, 'MachineOSBuild');
 
 /** MCO's conditions of a build; a build is final once one of the last three is True. */
 export type BuildConditionType = 'Prepared' | 'Building' | 'Succeeded' | 'Failed' | 'Interrupted';

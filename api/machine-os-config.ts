@@ -3,8 +3,8 @@ import { ReportedSteps } from './failing-step.ts';
 import {
   Conditions,
   clusterKind,
-  type Kind,
   type KubernetesObject,
+  MCO_V1,
   NameReference,
   ObservedGeneration,
 } from './object.ts';
@@ -117,10 +117,7 @@ export interface MachineOSConfig extends KubernetesObject {
   readonly status?: z.infer<typeof MachineOSConfigStatus>;
 }
 
-export const MachineOSConfigs: Kind<MachineOSConfig> = clusterKind(
-  'machineconfiguration.openshift.io/v1',
-  'MachineOSConfig',
-);
+export const MachineOSConfigs = clusterKind<MachineOSConfig>(MCO_V1, 'MachineOSConfig');
 
 /** Shale's own conditions of a MachineOSConfig: MCO has none. */
 export type MachineOSConfigConditionType = 'BuildWaiting' | 'BootImagePublished' | 'StepsFailing';

@@ -58,6 +58,9 @@ export interface Kind<T extends KubernetesObject> {
   readonly _object?: T;
 }
 
+/** The API group and version of MCO's kinds. */
+export const MCO_V1 = 'machineconfiguration.openshift.io/v1';
+
 /** @returns a kind whose objects are in no namespace. */
 export function clusterKind<T extends KubernetesObject>(apiVersion: string, kind: string): Kind<T> {
   return { ...resourceOf(apiVersion, kind), namespaced: false };

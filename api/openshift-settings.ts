@@ -9,7 +9,7 @@ export interface OpenShiftSettings extends KubernetesObject {
 }
 
 /** The object `cluster` with settings of all nodes; not core's Node. */
-export const NodeSettings: Kind<OpenShiftSettings> = clusterKind('config.openshift.io/v1', 'Node');
+export const NodeSettings = clusterKind<OpenShiftSettings>('config.openshift.io/v1', 'Node');
 
 /** The kind of {@link CredentialProviderSettings}, in every version. */
 export const CREDENTIAL_PROVIDER_KIND = 'CRIOCredentialProviderConfig';

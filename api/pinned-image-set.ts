@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { clusterKind, type Kind, type KubernetesObject, LONGEST_MESSAGE, ObjectName } from './object.ts';
+import { clusterKind, type KubernetesObject, LONGEST_MESSAGE, MCO_V1, ObjectName } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
 
 export const PinnedImageSetSpec = z.object({
@@ -16,10 +16,7 @@ export interface PinnedImageSet extends KubernetesObject {
   readonly spec: z.infer<typeof PinnedImageSetSpec>;
 }
 
-export const PinnedImageSets: Kind<PinnedImageSet> = clusterKind(
-  'machineconfiguration.openshift.io/v1',
-  'PinnedImageSet',
-);
+export const PinnedImageSets = clusterKind<PinnedImageSet>(MCO_V1, 'PinnedImageSet');
 
 export const PinnedImagesRequest = z.object({
   sets: z

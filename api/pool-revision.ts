@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { BaseRecord } from './machine-os-build.ts';
-import { clusterKind, type Kind, type KubernetesObject, NameReference } from './object.ts';
+import { clusterKind, type KubernetesObject, NameReference } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
 
 /**
@@ -55,4 +55,4 @@ export interface PoolRevision extends KubernetesObject {
   readonly spec: PoolRevisionSpec;
 }
 
-export const PoolRevisions: Kind<PoolRevision> = clusterKind('shale.dev/v1', 'PoolRevision');
+export const PoolRevisions = clusterKind<PoolRevision>('shale.dev/v1', 'PoolRevision');

@@ -102,7 +102,7 @@ interface NodeMaintenance extends KubernetesObject {
   readonly spec: { readonly nodeName: string };
 }
 
-const NodeMaintenances: Kind<NodeMaintenance> = clusterKind(
+const NodeMaintenances = clusterKind<NodeMaintenance>(
   'nodemaintenance.medik8s.io/v1beta1',
   'NodeMaintenance',
 );

@@ -1,9 +1,9 @@
 import { Deployments } from '../api/kubernetes.ts';
-import { clusterKind, type Kind, type KubernetesObject } from '../api/object.ts';
+import { clusterKind, type KubernetesObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 
 /** OpenShift's own registry of its operators; only this one object of it matters here. */
-const ClusterOperators: Kind<KubernetesObject> = clusterKind('config.openshift.io/v1', 'ClusterOperator');
+const ClusterOperators = clusterKind<KubernetesObject>('config.openshift.io/v1', 'ClusterOperator');
 
 /**
  * Looks for OpenShift's own Machine Config Operator. Two operators on the same kinds would undo each other's work on

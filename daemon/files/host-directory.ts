@@ -140,19 +140,15 @@ export class HostDirectory implements AsyncDisposable {
   async read(base: string, limit: number): Promise<Buffer | undefined> {
     return this.#use(this.#nameOf(base), async () => {
       // A pipe must not be waited for; a link is none of a file's (ELOOP).
-      const handle = await open(this.#at(base), O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(
+      await using handle = await open(this.#at(base), O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(
         (error: unknown) => {
           if (hasCode(error, 'ENOENT', 'ELOOP', 'ENXIO')) return undefined;
           throw error;
         },
       );
       if (handle === undefined) return undefined;
-      try {
-        const stats = await handle.stat();
-        return stats.isFile() && stats.size <= limit ? await handle.readFile() : undefined;
-      } finally {
-        await handle.close();
-      }
+      const stats = await handle.stat();
+      return stats.isFile() && stats.size <= limit ? await handle.readFile() : undefined;
     });
   }
 
@@ -168,18 +164,14 @@ export class HostDirectory implements AsyncDisposable {
     attributes?: Attributes,
   ): Promise<void> {
     await this.#replace(base, async (temporary) => {
-      const handle = await open(this.#at(temporary), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-      try {
-        await write(handle);
-        if (attributes !== undefined) {
-          // chown(2) clears setuid and setgid, so the mode comes after.
-          await handle.chown(attributes.uid, attributes.gid);
-          await handle.chmod(attributes.mode);
-        }
-        await handle.sync();
-      } finally {
-        await handle.close();
+      await using handle = await open(this.#at(temporary), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+      await write(handle);
+      if (attributes !== undefined) {
+        // chown(2) clears setuid and setgid, so the mode comes after.
+        await handle.chown(attributes.uid, attributes.gid);
+        await handle.chmod(attributes.mode);
       }
+      await handle.sync();
     });
   }
 
@@ -198,24 +190,20 @@ export class HostDirectory implements AsyncDisposable {
     }: { readonly attributes: Attributes; readonly verify: (copy: FileHandle) => Promise<void> },
   ): Promise<void> {
     await this.#replace(base, async (temporary) => {
-      const handle = await open(this.#at(temporary), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-      try {
-        // The times of an image's files are all alike, and by them systemd and others tell that a file has changed.
-        const options = ['--preserve=all', '--no-preserve=timestamps'];
-        await this.#copy(base, [outside(source), outside(handle)], options);
-        await verify(handle);
-        const { uid, gid, mode } = await handle.stat();
-        // Only where they differ: chown(2) clears capabilities, too.
-        if (uid !== attributes.uid || gid !== attributes.gid) {
-          await handle.chown(attributes.uid, attributes.gid);
-          await handle.chmod(attributes.mode);
-        } else if ((mode & 0o7777) !== attributes.mode) {
-          await handle.chmod(attributes.mode);
-        }
-        await handle.sync();
-      } finally {
-        await handle.close();
+      await using handle = await open(this.#at(temporary), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+      // The times of an image's files are all alike, and by them systemd and others tell that a file has changed.
+      const options = ['--preserve=all', '--no-preserve=timestamps'];
+      await this.#copy(base, [outside(source), outside(handle)], options);
+      await verify(handle);
+      const { uid, gid, mode } = await handle.stat();
+      // Only where they differ: chown(2) clears capabilities, too.
+      if (uid !== attributes.uid || gid !== attributes.gid) {
+        await handle.chown(attributes.uid, attributes.gid);
+        await handle.chmod(attributes.mode);
+      } else if ((mode & 0o7777) !== attributes.mode) {
+        await handle.chmod(attributes.mode);
       }
+      await handle.sync();
     });
   }
 
@@ -223,16 +211,12 @@ export class HostDirectory implements AsyncDisposable {
   async replaceLink(base: string, target: string, owner: NumericOwner): Promise<void> {
     await this.#replace(base, async (temporary) => {
       await symlink(target, this.#at(temporary));
-      const handle = await open(this.#at(temporary), O_PATH | O_NOFOLLOW);
-      try {
-        if (!(await handle.stat()).isSymbolicLink()) {
-          throw new PathError(`${this.#nameOf(base)}: changed by somebody else while it was written`);
-        }
-        // lchown(2) would take a path again; below /proc/self/fd the link itself is meant, and it is not followed.
-        await chown(`/proc/self/fd/${handle.fd}`, owner.uid, owner.gid);
-      } finally {
-        await handle.close();
+      await using handle = await open(this.#at(temporary), O_PATH | O_NOFOLLOW);
+      if (!(await handle.stat()).isSymbolicLink()) {
+        throw new PathError(`${this.#nameOf(base)}: changed by somebody else while it was written`);
       }
+      // lchown(2) would take a path again; below /proc/self/fd the link itself is meant, and it is not followed.
+      await chown(`/proc/self/fd/${handle.fd}`, owner.uid, owner.gid);
     });
   }
 

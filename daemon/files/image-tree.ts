@@ -1,5 +1,6 @@
-import { access } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import { ignoreMissing } from './tree-entry.ts';
 
 /**
  * Where a root has the whole tree of its image that has no /usr/etc: bootc makes none where it keeps deployments in
@@ -13,14 +14,7 @@ export const IMAGE_TREE = '/run/shale/image';
  */
 export async function imageEtcIn(root: string): Promise<string> {
   const apart = `${IMAGE_TREE}/etc`;
-  try {
-    await access(path.join(root, apart));
-    return apart;
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return '/usr/etc';
-    throw error;
-  }
+  return (await stat(path.join(root, apart)).catch(ignoreMissing)) === undefined ? '/usr/etc' : apart;
 }
 
 /** @param name below /etc. @returns its place in an image's own version of /etc. @param imageEtc see imageEtcIn. */

@@ -20,32 +20,37 @@ export type Tree = ReadonlyMap<string, TreeEntry>;
  * Lists a whole tree, contents digested. Meant for /etc: everything is read, and no link is followed, also where a
  * directory becomes one meanwhile.
  *
- * @param directory where it lies. @param name what the host calls it (`/etc`).
+ * @param directory where it lies. @param name what the host calls it (`/etc`). @param hashUpTo see readTreeEntry.
  * @returns its entries, empty when there is no such directory. @throws the signal's reason when aborted.
  */
-export async function readTree(directory: string, name: string, signal: AbortSignal): Promise<Tree> {
+export async function readTree(
+  directory: string,
+  name: string,
+  signal: AbortSignal,
+  hashUpTo?: number,
+): Promise<Tree> {
   const tree = new Map<string, TreeEntry>();
   await using top = await HostDirectory.open(directory, name).catch((error: unknown) => {
     if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined;
     throw error;
   });
-  if (top !== undefined) await readInto(tree, top, signal);
+  if (top !== undefined) await readInto(tree, top, { signal, hashUpTo });
   return tree;
 }
 
 async function readInto(
   tree: Map<string, TreeEntry>,
   directory: HostDirectory,
-  signal: AbortSignal,
+  options: { readonly signal: AbortSignal; readonly hashUpTo: number | undefined },
 ): Promise<void> {
   for (const base of await directory.list()) {
-    signal.throwIfAborted();
-    const entry = await directory.entry(base);
+    options.signal.throwIfAborted();
+    const entry = await directory.entry(base, options.hashUpTo);
     if (entry === undefined) continue;
     tree.set(path.posix.join(directory.name, base), entry);
     if (entry.kind !== 'directory') continue;
     await using below = await directory.child(base).catch(ignoreReplaced);
-    if (below !== undefined) await readInto(tree, below, signal);
+    if (below !== undefined) await readInto(tree, below, options);
   }
 }
 

@@ -39,3 +39,20 @@ export async function resolveInRoot(root: string, name: string): Promise<string 
   }
   return path.join(root, current);
 }
+
+/**
+ * Finds what a path of a root leads to, as resolveInRoot, with the last component followed, too: links of the node lead
+ * to files of the node, wherever its root is mounted.
+ *
+ * @returns the path outside, which is no link; nothing when a parent is missing, or links lead to each other.
+ */
+export async function followInRoot(root: string, name: string): Promise<string | undefined> {
+  let current = name;
+  for (let links = 0; links <= MAX_LINKS; links += 1) {
+    const place = await resolveInRoot(root, current);
+    const stats = place === undefined ? undefined : await lstat(place).catch(ignoreMissing);
+    if (place === undefined || stats?.isSymbolicLink() !== true) return place;
+    current = path.posix.resolve(path.posix.dirname(current), await readlink(place));
+  }
+  return undefined;
+}

@@ -39,22 +39,18 @@ async function readFileEntry(
   hashUpTo = Number.POSITIVE_INFINITY,
 ): Promise<TreeEntry | undefined> {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(ignoreMissing);
+  await using handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(ignoreMissing);
   if (handle === undefined) return undefined;
-  try {
-    const stats = await handle.stat({ bigint: true });
-    if (!stats.isFile()) return { kind: 'special' };
-    const isTooLarge = Number(stats.size) > hashUpTo;
-    return {
-      kind: 'file',
-      mode: modeOf(stats),
-      uid: Number(stats.uid),
-      gid: Number(stats.gid),
-      sha256: isTooLarge ? `unread, ${stats.size} bytes of ${stats.mtimeNs}` : await sha256Of(handle, stats),
-    };
-  } finally {
-    await handle.close();
-  }
+  const stats = await handle.stat({ bigint: true });
+  if (!stats.isFile()) return { kind: 'special' };
+  const isTooLarge = Number(stats.size) > hashUpTo;
+  return {
+    kind: 'file',
+    mode: modeOf(stats),
+    uid: Number(stats.uid),
+    gid: Number(stats.gid),
+    sha256: isTooLarge ? `unread, ${stats.size} bytes of ${stats.mtimeNs}` : await sha256Of(handle, stats),
+  };
 }
 
 function modeOf({ mode }: BigIntStats): number {

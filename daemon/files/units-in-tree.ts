@@ -58,14 +58,10 @@ export async function unitFileAt(place: string | undefined): Promise<UnitFile | 
   if (stats.isSymbolicLink()) return { kind: 'link', target: await readlink(place) };
   if (!stats.isFile()) return { kind: 'other' };
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-  const handle = await open(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(ignoreMissing);
+  await using handle = await open(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(ignoreMissing);
   if (handle === undefined) return undefined;
-  try {
-    const { size } = await handle.stat();
-    return size > TEXT_MAX ? { kind: 'other' } : { kind: 'file', text: await handle.readFile('utf8') };
-  } finally {
-    await handle.close();
-  }
+  const { size } = await handle.stat();
+  return size > TEXT_MAX ? { kind: 'other' } : { kind: 'file', text: await handle.readFile('utf8') };
 }
 
 /**

@@ -1,7 +1,7 @@
-import { lstat, readdir, readFile, readlink, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { by } from '../../api/order.ts';
-import { resolveInRoot } from '../files/resolve-in-root.ts';
+import { followInRoot, resolveInRoot } from '../files/resolve-in-root.ts';
 import { ignoreMissing } from '../files/tree-entry.ts';
 import type { CheckProgram } from './check-runner.ts';
 
@@ -24,7 +24,6 @@ const OWN = '/etc/shale/health.d';
 /** greenboot's, whose scripts end in `.sh` and are run by bash whatever their mode (greenboot, script_runner). */
 const GREENBOOT = ['/usr/lib/greenboot/check', '/etc/greenboot/check'];
 const GREENBOOT_CONFIG = '/etc/greenboot/greenboot.conf';
-const MAX_LINKS = 40;
 
 /**
  * Finds the checks of a node, its own and greenboot's, sorted by name.
@@ -70,18 +69,6 @@ async function files(root: string, directory: string) {
     if (place !== undefined && stats?.isFile() === true) regular.push({ name, place, mode: stats.mode });
   }
   return regular;
-}
-
-/** Links of the node lead to files of the node, wherever its root is mounted. */
-async function followInRoot(root: string, name: string): Promise<string | undefined> {
-  let current = name;
-  for (let links = 0; links <= MAX_LINKS; links += 1) {
-    const place = await resolveInRoot(root, current);
-    const stats = place === undefined ? undefined : await lstat(place).catch(ignoreMissing);
-    if (place === undefined || stats?.isSymbolicLink() !== true) return place;
-    current = path.posix.resolve(path.posix.dirname(current), await readlink(place));
-  }
-  return undefined;
 }
 
 /** `DISABLED_HEALTHCHECKS=("10_a.sh" "20_b.sh")`, a list of bash's. */

@@ -1,3 +1,4 @@
+import { etcDigest } from '../files/etc-trees.ts';
 import { readMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { begin } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
@@ -14,7 +15,6 @@ import {
   removeArmedBoot,
   writeArmedBoot,
 } from './armed-boot.ts';
-import { etcDigest } from './etc-digest.ts';
 
 /**
  * Makes a target the node's next boot, with the watchdog in it, and reboots nothing. The running system stays as it is,

@@ -4,9 +4,9 @@ import { code, page, table } from './markdown.ts';
 
 /** @returns the pages of docs/reference/kinds by name: one for each kind, and a list of them. */
 export function kindPages(): ReadonlyMap<string, string> {
-  const rows = crdDefinitions.map(({ kind, names, description }) => [
+  const rows = crdDefinitions.map(({ kind, shortNames = [], description }) => [
     `[${kind.kind}](${fileOf(kind.kind)})`,
-    [kind.plural, ...names.short].map(code).join(', '),
+    [kind.plural, ...shortNames].map(code).join(', '),
     description,
   ]);
   const list = page('Kinds', 'api/', [
@@ -25,11 +25,11 @@ function fileOf(kind: string): string {
 }
 
 function kindPage(definition: CrdDefinition): string {
-  const { kind, names, description, rules, fixedName, columns } = definition;
+  const { kind, shortNames = [], description, rules = [], fixedName, columns } = definition;
   const about = [
     `apiVersion \`${kind.group}/${kind.version}\``,
     kind.namespaced ? 'namespaced' : 'cluster-scoped',
-    `for kubectl ${[kind.plural, ...names.short].map(code).join(', ')}`,
+    `for kubectl ${[kind.plural, ...shortNames].map(code).join(', ')}`,
     ...(fixedName === undefined ? [] : [`always named \`${fixedName}\``]),
   ];
   const fields = fieldsOf(schemaOf(definition), '').filter(([path]) => /^(spec|status)/.test(path ?? ''));

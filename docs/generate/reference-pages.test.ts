@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
-import { describedEvents } from '../../api/events.ts';
 import { buildFailures } from '../../api/machine-os-build.ts';
 import { checkoutProgram } from '../../workshop/sandbox/checkout-commands.ts';
 import { table } from './markdown.ts';
@@ -22,11 +21,6 @@ test('a page is the same however often it is made, and on any machine', async ()
   const pages = await referencePages();
   expect([...(await referencePages())]).toEqual([...pages]);
   for (const text of pages.values()) expect(text).not.toContain(path.join(import.meta.dirname, '../..'));
-});
-
-test('an event is listed once for each process, object and type', () => {
-  const keys = describedEvents.map(({ reason, type, by, on }) => [reason, type, by, on].join(' '));
-  expect(keys).toEqual([...new Set(keys)]);
 });
 
 test('the Machine OS Builder’s page says of every failed build whether it is tried again', () => {

@@ -136,14 +136,10 @@ async function keepLayer(
   { file, known }: { readonly file: string; readonly known: ReadonlySet<Digest> },
 ): Promise<UnpackedLayer> {
   const hash = createHash('sha256');
-  const handle = await open(file, 'wx');
-  try {
-    for await (const chunk of bytes) {
-      hash.update(chunk);
-      await handle.writeFile(chunk);
-    }
-  } finally {
-    await handle.close();
+  await using handle = await open(file, 'wx');
+  for await (const chunk of bytes) {
+    hash.update(chunk);
+    await handle.writeFile(chunk);
   }
   const diffId = digestOfHash(hash);
   if (!known.has(diffId)) return { diffId, file };

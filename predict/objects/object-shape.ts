@@ -144,8 +144,8 @@ interface SpecShape {
   readonly unknown: readonly string[];
 }
 
-function withoutSpec({ specRequired }: CrdDefinition): SpecShape {
-  return { problems: specRequired ? ['spec: is missing; expected an object'] : [], unknown: [] };
+function withoutSpec({ isSpecOptional }: CrdDefinition): SpecShape {
+  return { problems: isSpecOptional === true ? [] : ['spec: is missing; expected an object'], unknown: [] };
 }
 
 function specShape(given: unknown, definition: CrdDefinition): SpecShape {

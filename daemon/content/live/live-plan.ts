@@ -1,9 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { sameList } from '../../../machineconfig/diff.ts';
-import { readEtcTrees } from '../../files/etc-trees.ts';
-import { imageEtcIn, inImageEtc } from '../../files/image-tree.ts';
-import { mergeEtc } from '../../files/merge-etc.ts';
+import { readMergedEtc } from '../../files/etc-trees.ts';
 import { compareTrees } from '../../files/read-tree.ts';
 import { ownersSetAtBoot, readFragment } from '../../files/tmpfiles-fragment.ts';
 import { LiveApplyRefused, planTreeChanges } from '../../files/tree-change.ts';
@@ -89,21 +87,16 @@ export async function planEtc(
   { root, booted, staged, managed }: LiveTrees,
   signal: AbortSignal,
 ): Promise<Pick<LivePlan, 'etc' | 'etcDigests'>> {
-  const trees = await readEtcTrees({ root, booted, staged }, signal);
-  const target = mergeEtc(trees, {
-    isManaged: (name, digest) => isManaged(managed, name, digest),
-    ownerSetAtBoot: ownersSetAtBoot(await readFragment(root)),
-  });
+  const isOwn = (name: string, digest: ContentDigest) => isManaged(managed, name, digest);
+  const { trees, target, inImage } = await readMergedEtc({ root, booted, staged }, isOwn, signal);
   const owners = ownersSetAtBoot(await readFragment(staged.root));
-  const imageEtc = path.join(staged.root, await imageEtcIn(staged.root));
   const etc = planTreeChanges({
     current: trees.running,
     target,
-    source: (name) => inImageEtc(imageEtc, name),
+    source: inImage,
     suffices: (name, current, wanted) =>
       suffices(owners, name, current, wanted) ||
-      (isLeftToNode(current, trees.base.get(name), wanted) &&
-        !isManaged(managed, name, contentDigest(current))),
+      (isLeftToNode(current, trees.base.get(name), wanted) && !isOwn(name, contentDigest(current))),
   });
   return {
     etc,

@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { ignoreMissing, isThere } from '../../files/tree-entry.ts';
@@ -74,12 +74,7 @@ export async function markStaged(root: string, as: 'heldBack' | 'toFinalize'): P
   const isLocked = as === 'heldBack';
   if (note.finalization_locked === isLocked) return;
   const temporary = `${file}.shale`;
-  const handle = await open(temporary, 'w', 0o644);
-  try {
-    await handle.writeFile(JSON.stringify({ ...note, finalization_locked: isLocked }));
-  } finally {
-    await handle.close();
-  }
+  await writeFile(temporary, JSON.stringify({ ...note, finalization_locked: isLocked }), { mode: 0o644 });
   await rename(temporary, file);
 }
 

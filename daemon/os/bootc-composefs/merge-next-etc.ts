@@ -1,9 +1,6 @@
 import path from 'node:path';
-import { readEtcTrees } from '../../files/etc-trees.ts';
-import { imageEtcIn, inImageEtc } from '../../files/image-tree.ts';
-import { mergeEtc } from '../../files/merge-etc.ts';
+import { readMergedEtc } from '../../files/etc-trees.ts';
 import { readTree } from '../../files/read-tree.ts';
-import { ownersSetAtBoot, readFragment } from '../../files/tmpfiles-fragment.ts';
 import { planTreeChanges } from '../../files/tree-change.ts';
 import { isRemoval, takeSteps } from '../../files/write-step.ts';
 import type { Relabel } from '../../host/selinux-labels.ts';
@@ -33,20 +30,16 @@ export async function mergeNextEtc(
   managed: ReadonlyMap<string, string>,
   signal: AbortSignal,
 ): Promise<void> {
-  const trees = await readEtcTrees({ root, booted: { root }, staged: { root: next } }, signal);
-  const merged = mergeEtc(trees, {
-    isManaged: (name, digest) => managed.get(name) === digest,
-    ownerSetAtBoot: ownersSetAtBoot(await readFragment(root)),
-  });
+  const places = { root, booted: { root }, staged: { root: next } };
+  const isManaged = (name: string, digest: string) => managed.get(name) === digest;
+  const { trees, target: merged, inImage } = await readMergedEtc(places, isManaged, signal);
   const target = new Map(merged);
   target.delete(UPDATED);
-  const imageEtc = path.join(next, await imageEtcIn(next));
   const steps = planTreeChanges({
     current: await readTree(path.join(next, 'etc'), '/etc', signal),
     target,
     // The merge takes each entry from one of the two trees, as it is there.
-    source: (name) =>
-      target.get(name) === trees.running.get(name) ? path.join(root, name) : inImageEtc(imageEtc, name),
+    source: (name) => (target.get(name) === trees.running.get(name) ? path.join(root, name) : inImage(name)),
   });
   await takeSteps({ root: next }, steps, { signal });
   await relabel(

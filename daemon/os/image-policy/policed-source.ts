@@ -1,8 +1,8 @@
-import { lstat, readFile, readlink } from 'node:fs/promises';
+import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { parseReference } from '../../../image/reference.ts';
-import { resolveInRoot } from '../../files/resolve-in-root.ts';
+import { followInRoot, resolveInRoot } from '../../files/resolve-in-root.ts';
 import { ignoreMissing } from '../../files/tree-entry.ts';
 import { PrepareRefused } from '../../records/current.ts';
 import type { ImageSource } from '../ostree/image-source.ts';
@@ -59,9 +59,6 @@ function formatKey(key: PolicyKey): string {
   return key.kind === 'file' ? `the key ${key.path}` : 'a key of the policy';
 }
 
-/** As the kernel (path_resolution(7)). */
-const MAX_LINKS = 40;
-
 /**
  * Reads a file of the host, following links as the host does: a link that leads elsewhere from here would be another
  * policy.
@@ -69,16 +66,11 @@ const MAX_LINKS = 40;
  * @returns undefined where nothing has this name. @throws PrepareRefused for a link that leads nowhere.
  */
 async function readInRoot(root: string, name: string): Promise<string | undefined> {
-  let current = name;
-  for (let links = 0; links <= MAX_LINKS; links += 1) {
-    const place = await resolveInRoot(root, current);
-    const stats = place === undefined ? undefined : await lstat(place).catch(ignoreMissing);
-    if (place === undefined || stats === undefined) {
-      if (links === 0) return undefined;
-      break;
-    }
-    if (!stats.isSymbolicLink()) return readFile(place, 'utf8');
-    current = path.resolve(path.dirname(current), await readlink(place));
-  }
+  const target = await followInRoot(root, name);
+  const text = target === undefined ? undefined : await readFile(target, 'utf8').catch(ignoreMissing);
+  if (text !== undefined) return text;
+  const place = await resolveInRoot(root, name);
+  const stats = place === undefined ? undefined : await lstat(place).catch(ignoreMissing);
+  if (stats === undefined) return undefined;
   throw new PrepareRefused(`${name} is a link that leads to no file`);
 }

@@ -1,4 +1,4 @@
-import { link, mkdir, open, rm, writeFile } from 'node:fs/promises';
+import { link, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../../api/names.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
@@ -102,17 +102,11 @@ async function extractItem(item: LayerItem, name: string, directory: string): Pr
     case 'directory':
       await mkdir(place, { recursive: true, mode: 0o755 });
       return;
-    case 'file': {
+    case 'file':
       await mkdir(path.dirname(place), { recursive: true, mode: 0o755 });
       await rm(place, { recursive: true, force: true });
-      const handle = await open(place, 'wx', 0o644);
-      try {
-        await handle.writeFile(item.content);
-      } finally {
-        await handle.close();
-      }
+      await writeFile(place, item.content, { flag: 'wx', mode: 0o644 });
       return;
-    }
     case 'hardlink': {
       const target = nameInRepository(item.target);
       if (target === undefined) break;

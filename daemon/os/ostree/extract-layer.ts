@@ -132,15 +132,11 @@ async function isBelowLink(directory: string, name: string): Promise<boolean> {
 }
 
 async function writeFile(place: string, item: Extract<LayerItem, { type: 'file' }>): Promise<void> {
-  const handle = await open(place, 'wx', 0o600);
-  try {
-    if (item.content instanceof Uint8Array) await handle.writeFile(item.content);
-    else for await (const chunk of item.content) await handle.writeFile(chunk);
-    await handle.chown(item.uid, item.gid);
-    await handle.chmod(item.mode);
-  } finally {
-    await handle.close();
-  }
+  await using handle = await open(place, 'wx', 0o600);
+  if (item.content instanceof Uint8Array) await handle.writeFile(item.content);
+  else for await (const chunk of item.content) await handle.writeFile(chunk);
+  await handle.chown(item.uid, item.gid);
+  await handle.chmod(item.mode);
 }
 
 async function makeParents(directory: string, name: string, implied: Set<string>): Promise<void> {
@@ -182,15 +178,11 @@ export async function writeAttributed(
   tree: string,
   attributes: ReadonlyMap<string, Xattrs>,
 ): Promise<void> {
-  const output = await open(archive, 'wx', 0o600);
-  try {
-    for (const [name, xattrs] of attributes) {
-      await output.writeFile(await archiveEntries([await entryOf(tree, name, xattrs)], 0));
-    }
-    await output.writeFile(END_OF_ARCHIVE);
-  } finally {
-    await output.close();
+  await using output = await open(archive, 'wx', 0o600);
+  for (const [name, xattrs] of attributes) {
+    await output.writeFile(await archiveEntries([await entryOf(tree, name, xattrs)], 0));
   }
+  await output.writeFile(END_OF_ARCHIVE);
 }
 
 async function entryOf(tree: string, name: string, xattrs: Xattrs): Promise<LayerEntry> {

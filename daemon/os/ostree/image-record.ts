@@ -1,9 +1,9 @@
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { type DigestedPullspec, pullspecDigest } from '../../../api/references.ts';
 import { ignoreMissing } from '../../files/tree-entry.ts';
-import { RecordError, readRecord } from '../../records/durable-json.ts';
+import { RecordError, readRecord, writeRecord } from '../../records/durable-json.ts';
 import type { NodeDeployment } from '../backend.ts';
 import type { OstreeDeployment } from './deployments.ts';
 import { extraArgumentsOf } from './kernel-arguments.ts';
@@ -60,17 +60,7 @@ export async function writeImageRecord(
   image: DigestedPullspec,
   record: ImageRecord,
 ): Promise<void> {
-  const file = recordFile(directory, image);
-  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-  const temporary = `${file}.new`;
-  const handle = await open(temporary, 'w', 0o600);
-  try {
-    await handle.writeFile(`${JSON.stringify({ version: 1, ...record })}\n`);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(temporary, file);
+  await writeRecord(recordFile(directory, image), { version: 1, ...record });
 }
 
 /** Deletes the records of all images but these. @param directory the backend's own. */

@@ -1,10 +1,7 @@
 import path from 'node:path';
-import { readEtcTrees } from '../../files/etc-trees.ts';
+import { readMergedEtc } from '../../files/etc-trees.ts';
 import { isTemporaryName } from '../../files/host-directory.ts';
-import { imageEtcIn, inImageEtc } from '../../files/image-tree.ts';
-import { mergeEtc } from '../../files/merge-etc.ts';
 import { readTree } from '../../files/read-tree.ts';
-import { ownersSetAtBoot, readFragment } from '../../files/tmpfiles-fragment.ts';
 import { planTreeChanges } from '../../files/tree-change.ts';
 import { takeSteps, type WriteStep } from '../../files/write-step.ts';
 import type { NodeDeployment } from '../backend.ts';
@@ -29,17 +26,13 @@ export async function resetManagedPaths(
   managed: ReadonlyMap<string, string>,
   signal: AbortSignal,
 ): Promise<void> {
-  const trees = await readEtcTrees({ root, booted, staged }, signal);
-  const ownerSetAtBoot = ownersSetAtBoot(await readFragment(root));
-  const target = mergeEtc(trees, {
-    isManaged: (name, digest) => managed.get(name) === digest,
-    ownerSetAtBoot,
-  });
-  const imageEtc = path.join(staged.root, await imageEtcIn(staged.root));
+  const places = { root, booted, staged };
+  const isManaged = (name: string, digest: string) => managed.get(name) === digest;
+  const { trees, ownerSetAtBoot, target, inImage } = await readMergedEtc(places, isManaged, signal);
   const steps = planTreeChanges({
     current: await readTree(path.join(staged.root, 'etc'), '/etc', signal),
     target,
-    source: (name) => inImageEtc(imageEtc, name),
+    source: inImage,
   });
   const isLeftOfManaged = leftOf(managed);
   const own = steps.filter((step) => {
