@@ -267,12 +267,17 @@ function heldNodes({ nodes }: Pick<ObservedCluster, 'nodes'>): readonly string[]
 /** On everything that the manifests install (manifests/base/kustomization.yaml). */
 export const INSTALLED = 'app.kubernetes.io/part-of=shale';
 
-const kind = (group: string, name: string, plural: string, namespaced: boolean): Kind<KubernetesObject> => ({
+const kind = (
+  group: string,
+  name: string,
+  plural: string,
+  scope: 'Namespaced' | 'Cluster',
+): Kind<KubernetesObject> => ({
   group,
   version: 'v1',
   kind: name,
   plural,
-  namespaced,
+  namespaced: scope === 'Namespaced',
 });
 const RBAC = 'rbac.authorization.k8s.io';
 
@@ -286,17 +291,17 @@ export const INSTALLED_KINDS: readonly Kind<KubernetesObject>[] = [
   PodDisruptionBudgets,
   ValidatingAdmissionPolicyBindings,
   ValidatingAdmissionPolicies,
-  kind('networking.k8s.io', 'NetworkPolicy', 'networkpolicies', true),
-  kind('monitoring.coreos.com', 'ServiceMonitor', 'servicemonitors', true),
-  kind('monitoring.coreos.com', 'PrometheusRule', 'prometheusrules', true),
-  kind('', 'Service', 'services', true),
-  kind('', 'LimitRange', 'limitranges', true),
-  kind('', 'ResourceQuota', 'resourcequotas', true),
+  kind('networking.k8s.io', 'NetworkPolicy', 'networkpolicies', 'Namespaced'),
+  kind('monitoring.coreos.com', 'ServiceMonitor', 'servicemonitors', 'Namespaced'),
+  kind('monitoring.coreos.com', 'PrometheusRule', 'prometheusrules', 'Namespaced'),
+  kind('', 'Service', 'services', 'Namespaced'),
+  kind('', 'LimitRange', 'limitranges', 'Namespaced'),
+  kind('', 'ResourceQuota', 'resourcequotas', 'Namespaced'),
   ConfigMaps,
-  kind(RBAC, 'ClusterRoleBinding', 'clusterrolebindings', false),
-  kind(RBAC, 'RoleBinding', 'rolebindings', true),
-  kind(RBAC, 'ClusterRole', 'clusterroles', false),
-  kind(RBAC, 'Role', 'roles', true),
+  kind(RBAC, 'ClusterRoleBinding', 'clusterrolebindings', 'Cluster'),
+  kind(RBAC, 'RoleBinding', 'rolebindings', 'Namespaced'),
+  kind(RBAC, 'ClusterRole', 'clusterroles', 'Cluster'),
+  kind(RBAC, 'Role', 'roles', 'Namespaced'),
   ServiceAccounts,
 ];
 

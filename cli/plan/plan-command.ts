@@ -107,7 +107,7 @@ export function planCommand(): Command {
       if (plans.some(isHindered)) throw new CommandError("some pools can't apply the change");
       const failed = failures(plans, flags.failOn);
       if (failed.length > 0) throw new CommandError(failed.join('\n  '));
-      failOnWarnings(warnings, flags.strict);
+      if (flags.strict === true) failOnWarnings(warnings);
     });
 }
 
@@ -160,8 +160,9 @@ function refuseInvalidPolicy({ before, after, live }: Change): void {
   }
 }
 
-function printPlans(plans: readonly PoolPlan[], { output: format, diff, packages = false }: PlanFlags): void {
+function printPlans(plans: readonly PoolPlan[], { output: format, diff, packages: lists }: PlanFlags): void {
   const diffs = diff === undefined ? 'some' : diff ? 'all' : 'none';
+  const packages = lists === true ? 'listed' : 'counted';
   if (format === 'table') print(formatPlan(plans, { diffs, packages }));
   else if (format === 'markdown') print(formatPlanMarkdown(plans, { diffs, packages }));
   else printAs(format, PlanOutput, plans);
