@@ -35,11 +35,11 @@ import { BUILD_NAME_VERSION } from '../predict/image/requested-image.ts';
 import { type BuildDecision, type BuildObservation, decideBuild, pushSpecOf } from './decide.ts';
 import { decideHeldBuild, type HeldBuild } from './decide-held.ts';
 import { BaseImages, type BuildCaches, isMovable, renderedConfigOf } from './observe.ts';
+import { renderedRegistries } from './rendered-registries.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from './secrets.ts';
 import { type BuildPhase, buildReadiness, buildStatus, waitingReadiness } from './status.ts';
 import { VulnerabilityRecorder } from './steps/compare-vulnerabilities.ts';
 import { knownStates } from './steps/known-states.ts';
-import { renderedRegistries } from './steps/make-image.ts';
 import { BootImagePublisher } from './steps/publish-boot-image.ts';
 import type { RunningBuilds } from './steps/running-builds.ts';
 
