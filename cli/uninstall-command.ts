@@ -197,10 +197,10 @@ async function stopOperator(client: ApiClient, flags: UninstallFlags, signal: Ab
       throw new CommandError("the operator's pods did not terminate in time");
     await delay(LOOK_AGAIN_MS, undefined, { signal });
   }
-  const held = heldNodes(await observeCluster(client, flags, signal));
-  if (held.length > 0) {
+  const cordoned = cordonedNodes(await observeCluster(client, flags, signal));
+  if (cordoned.length > 0) {
     throw new CommandError(
-      `${held.join(', ')}: the operator had just started an update, which the daemon completes; install the operator again to finish it, or uncordon the ${noun(held.length, 'node')} by hand (kubectl uncordon; kubectl annotate node ${held.join(' ')} shale.dev/cordoned-) and run this again`,
+      `${cordoned.join(', ')}: the operator had just started an update, which the daemon completes; install the operator again to finish it, or uncordon the ${noun(cordoned.length, 'node')} by hand (kubectl uncordon; kubectl annotate node ${cordoned.join(' ')} shale.dev/cordoned-) and run this again`,
     );
   }
 }
@@ -238,9 +238,9 @@ type LayeredNodes = 'revert' | 'keep' | undefined;
  * @returns why Shale can't be removed now and what to do; undefined when it can.
  */
 export function uninstallObstacle(cluster: ObservedCluster, choice: LayeredNodes): string | undefined {
-  const held = heldNodes(cluster);
-  if (held.length > 0) {
-    return `${held.join(', ')}: an update is in progress, and would leave the ${noun(held.length, 'node')} cordoned; wait until it has finished (shale status), or pause the pool so that no other node starts`;
+  const cordoned = cordonedNodes(cluster);
+  if (cordoned.length > 0) {
+    return `${cordoned.join(', ')}: an update is in progress, and would leave the ${noun(cordoned.length, 'node')} cordoned; wait until it has finished (shale status), or pause the pool so that no other node starts`;
   }
   const layered = cluster.machineConfigNodes.filter(({ status }) => status?.mode === 'Layered');
   if (choice === undefined && (layered.length > 0 || cluster.machineOSConfigs.length > 0)) {
@@ -257,7 +257,7 @@ export function uninstallObstacle(cluster: ObservedCluster, choice: LayeredNodes
 }
 
 /** @returns nodes that Shale has cordoned for an update. */
-function heldNodes({ nodes }: Pick<ObservedCluster, 'nodes'>): readonly string[] {
+function cordonedNodes({ nodes }: Pick<ObservedCluster, 'nodes'>): readonly string[] {
   return nodes
     .filter(({ metadata }) => metadata.annotations?.[annotations.cordonedByShale] !== undefined)
     .map(({ metadata }) => metadata.name)

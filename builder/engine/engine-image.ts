@@ -100,7 +100,7 @@ export async function engineImage(
   const secrets = request.engineSpec.buildSecrets.length === 0 ? [] : await request.secrets();
   const log = new BuildLog(secrets, parts.onLine);
   const work: Work = { ...parts, ...lookup, request, secrets, log };
-  const digest = await parts.slots.hold(signal, () => makeInTime(work, signal));
+  const digest = await parts.slots.run(signal, () => makeInTime(work, signal));
   const own = byDigest(target, digest);
   parts.built.add(own);
   if (request.key !== undefined)
