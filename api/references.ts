@@ -59,6 +59,11 @@ export function parseDigestedPullspec(text: string): DigestedPullspec {
   return text as DigestedPullspec;
 }
 
+/** @returns the hexadecimal digits alone, as in-toto, SPDX and sha256sum(1) write a digest. */
+export function hexOf(digest: Digest): string {
+  return digest.slice('sha256:'.length);
+}
+
 /** @returns the digest of an image by digest. */
 export function pullspecDigest(pullspec: DigestedPullspec): Digest {
   return pullspec.slice(pullspec.indexOf('@') + 1) as Digest;

@@ -91,7 +91,7 @@ try {
       inForce,
       configs: () => undefined,
       record,
-      isHeld: false,
+      isRollback: false,
       signingKeys: {},
     };
     const loop = monitorEventLoopDelay({ resolution: 1 });

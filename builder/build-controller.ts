@@ -33,13 +33,13 @@ import { noRegistries } from '../oci/registries-conf.ts';
 import { requestedBase } from '../predict/image/image-inputs.ts';
 import { BUILD_NAME_VERSION } from '../predict/image/requested-image.ts';
 import { type BuildDecision, type BuildObservation, decideBuild, pushSpecOf } from './decide.ts';
-import { decideHeldBuild, type HeldBuild } from './decide-held.ts';
+import { decideRelabel, type RelabelBuild } from './decide-relabel.ts';
 import { BaseImages, type BuildCaches, isMovable, renderedConfigOf } from './observe.ts';
+import { renderedRegistries } from './rendered-registries.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from './secrets.ts';
 import { type BuildPhase, buildReadiness, buildStatus, waitingReadiness } from './status.ts';
 import { VulnerabilityRecorder } from './steps/compare-vulnerabilities.ts';
 import { knownStates } from './steps/known-states.ts';
-import { renderedRegistries } from './steps/make-image.ts';
 import { BootImagePublisher } from './steps/publish-boot-image.ts';
 import type { RunningBuilds } from './steps/running-builds.ts';
 
@@ -60,7 +60,7 @@ export interface BuildControllerOptions extends RegistryAccessOptions {
   readonly now: () => Date;
 }
 
-type RequestedBuild = Extract<BuildDecision, { kind: 'build' }> & Partial<Pick<HeldBuild, 'sameAs'>>;
+type RequestedBuild = Extract<BuildDecision, { kind: 'build' }> & Partial<Pick<RelabelBuild, 'sameAs'>>;
 
 /** The controller of MachineOSConfigs: makes the builds of each what decideBuild returns. */
 export class BuildController {
@@ -197,11 +197,11 @@ export class BuildController {
       isDistrusted: await this.#distrust(builds),
     };
     // Before all else: a rollback waits for it, and needs nothing that the next image may lack.
-    const held =
+    const relabel =
       repositoryOwner === undefined
-        ? decideHeldBuild({ ...observed, configs: (each) => caches.machineConfigs.get(each) })
+        ? decideRelabel({ ...observed, configs: (each) => caches.machineConfigs.get(each) })
         : undefined;
-    if (held !== undefined) await this.#carryOut(config, held);
+    if (relabel !== undefined) await this.#carryOut(config, relabel);
     const requested = requestedBase(config, rendered);
     const baseImage = requested === undefined ? undefined : await this.#resolveBase(config, requested);
     const decision = decideBuild({ ...observed, rendered, baseImage });
@@ -212,7 +212,7 @@ export class BuildController {
       await this.#writeWaiting(config, decision);
       return done;
     }
-    for (const older of decision.interrupt.filter(({ metadata }) => metadata.name !== held?.name)) {
+    for (const older of decision.interrupt.filter(({ metadata }) => metadata.name !== relabel?.name)) {
       await this.#interrupt(older, `${decision.name} with newer inputs replaces it`);
     }
     await this.#carryOut(config, decision);

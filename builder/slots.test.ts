@@ -8,7 +8,7 @@ test('no more work runs at once than there are slots, in the order in which it c
   const running: string[] = [];
   const ends = new Map<string, () => void>();
   const work = (name: string) =>
-    slots.hold(never, async () => {
+    slots.run(never, async () => {
       running.push(name);
       await new Promise<void>((resolve) => ends.set(name, resolve));
       return name;
@@ -29,27 +29,27 @@ test('no more work runs at once than there are slots, in the order in which it c
 
 test('work that fails gives its slot back', async () => {
   const slots = new Slots(1);
-  await expect(slots.hold(never, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
-  expect(await slots.hold(never, async () => 1)).toBe(1);
+  await expect(slots.run(never, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+  expect(await slots.run(never, async () => 1)).toBe(1);
 });
 
 test('an aborted waiter leaves the queue, and the next one gets the slot', async () => {
   const slots = new Slots(1);
   let end = () => {};
-  const first = slots.hold(never, () => new Promise<void>((resolve) => (end = resolve)));
+  const first = slots.run(never, () => new Promise<void>((resolve) => (end = resolve)));
   const aborting = new AbortController();
-  const second = slots.hold(aborting.signal, async () => 'second');
-  const third = slots.hold(never, async () => 'third');
+  const second = slots.run(aborting.signal, async () => 'second');
+  const third = slots.run(never, async () => 'third');
   aborting.abort(new Error('stopped'));
   await expect(second).rejects.toThrow('stopped');
   end();
   await first;
   expect(await third).toBe('third');
-  expect(await slots.hold(never, async () => 'again')).toBe('again');
+  expect(await slots.run(never, async () => 'again')).toBe('again');
 });
 
 test('a signal that is aborted already takes no slot', async () => {
   const slots = new Slots(1);
-  await expect(slots.hold(AbortSignal.abort(new Error('off')), async () => 1)).rejects.toThrow('off');
-  expect(await slots.hold(never, async () => 1)).toBe(1);
+  await expect(slots.run(AbortSignal.abort(new Error('off')), async () => 1)).rejects.toThrow('off');
+  expect(await slots.run(never, async () => 1)).toBe(1);
 });

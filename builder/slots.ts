@@ -13,7 +13,7 @@ export class Slots {
    *
    * @throws the signal's reason when it is aborted before that; what the work throws.
    */
-  async hold<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     await this.#take(signal);
     try {
       return await work();

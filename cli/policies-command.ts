@@ -49,8 +49,8 @@ export function policiesCommand(): Command {
       const cluster = offlineCluster(flags.defaults === true ? [] : await objectsOf(flags));
       refuseMalformed(cluster);
       if (flags.filename.length > 0) reportWarnings(warningsOf(cluster));
-      const live = flags.defaults !== true && flags.filename.length === 0;
-      const { policies, remarks } = inForce(cluster, live, flags);
+      const origin = flags.defaults !== true && flags.filename.length === 0 ? 'cluster' : 'files';
+      const { policies, remarks } = inForce(cluster, origin, flags);
       if (flags.output === 'table') print(formatPolicies(policies));
       else printAs(flags.output, ClusterPolicies, policies);
       for (const remark of remarks) note(`shale: ${remark}`);
@@ -69,18 +69,15 @@ interface InForce {
  */
 function inForce(
   cluster: OfflineCluster,
-  live: boolean,
+  origin: 'cluster' | 'files',
   { pool, ...settings }: PolicySettings & Pick<PoliciesFlags, 'pool'>,
 ): InForce {
   const { machineConfiguration, pools } = cluster;
   if (pool !== undefined && !pools.some(({ metadata }) => metadata.name === pool)) {
-    throw new CommandError(
-      `no MachineConfigPool ${pool} in ${live ? 'the cluster' : 'the files'}`,
-      exitCodes.usage,
-    );
+    throw new CommandError(`no MachineConfigPool ${pool} in the ${origin}`, exitCodes.usage);
   }
   const given = policiesOf(cluster, pool, settings);
-  const status = live ? machineConfiguration?.status : undefined;
+  const status = origin === 'cluster' ? machineConfiguration?.status : undefined;
   const stored =
     pool === undefined
       ? status?.nodeDisruptionPolicyStatus?.clusterPolicies
@@ -93,7 +90,7 @@ function inForce(
   const invalid = problems.map((problem) => `this policy will not take effect: ${problem}`);
   const unwritten =
     'no operator has reported the effective policies; these are derived from spec and the defaults';
-  return { policies: given, remarks: [...invalid, ...(live ? [unwritten] : []), ...others] };
+  return { policies: given, remarks: [...invalid, ...(origin === 'cluster' ? [unwritten] : []), ...others] };
 }
 
 /** Where no pool is asked for, and some have policies of their own. */

@@ -66,8 +66,9 @@ async function repair(
     }
     return { drift: reported, reasons };
   });
-  print(formatRepair(name, drift, isDryRun));
-  if (reasons.length > 0) print(formatHeld(reasons, isDryRun));
+  const extent = isDryRun ? 'planned' : 'requested';
+  print(formatRepair(name, drift, extent));
+  if (reasons.length > 0) print(formatHeld(reasons, extent));
   if (!isRepairable(drift)) return;
   await waitIfAsked(flags, {
     client,
@@ -94,20 +95,23 @@ async function request(
   await writeRequest(client, node, { [annotations.repair]: text }, signal);
 }
 
-/** @returns what the command does, in words. @param isDryRun nothing is requested. */
-export function formatRepair(node: string, drift: ReportedDrift, isDryRun: boolean): string {
+/** What a command has done with a repair: with `--dry-run` it is only planned. */
+type Extent = 'planned' | 'requested';
+
+/** @returns what the command does, in words. */
+export function formatRepair(node: string, drift: ReportedDrift, extent: Extent): string {
   switch (drift.kind) {
     case 'none':
       return `node ${node}: nothing differs from its config`;
     case 'elsewhere':
       return `node ${node}: nothing differs that a repair overwrites: ${drift.message}`;
     case 'unknown':
-      return isDryRun
+      return extent === 'planned'
         ? `node ${node}: its daemon reports no change made by hand, but the node does not run its target: what differs is not known`
         : `node ${node}: requested a repair. Its daemon reports no change made by hand, but the node does not run its target: it overwrites what differs, if anything does`;
     case 'differs':
       return [
-        `node ${node}: ${isDryRun ? 'would overwrite' : 'requested a repair, which overwrites'} what was changed by hand: ${drift.what}`,
+        `node ${node}: ${extent === 'planned' ? 'would overwrite' : 'requested a repair, which overwrites'} what was changed by hand: ${drift.what}`,
         '  services that read these files are not restarted',
       ].join('\n');
   }
@@ -118,6 +122,6 @@ function formatRefusal(node: string, reasons: readonly string[]): string {
   return `node ${node}: not repaired, because somebody else holds it: ${reasons.join('; ')}. Run this again once the node is released, or use --force to overwrite what differs all the same`;
 }
 
-function formatHeld(reasons: readonly string[], isDryRun: boolean): string {
-  return `  somebody else holds the node, which ${isDryRun ? 'only --force' : '--force'} overrides: ${reasons.join('; ')}`;
+function formatHeld(reasons: readonly string[], extent: Extent): string {
+  return `  somebody else holds the node, which ${extent === 'planned' ? 'only --force' : '--force'} overrides: ${reasons.join('; ')}`;
 }

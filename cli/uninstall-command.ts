@@ -197,10 +197,10 @@ async function stopOperator(client: ApiClient, flags: UninstallFlags, signal: Ab
       throw new CommandError("the operator's pods did not terminate in time");
     await delay(LOOK_AGAIN_MS, undefined, { signal });
   }
-  const held = heldNodes(await observeCluster(client, flags, signal));
-  if (held.length > 0) {
+  const cordoned = cordonedNodes(await observeCluster(client, flags, signal));
+  if (cordoned.length > 0) {
     throw new CommandError(
-      `${held.join(', ')}: the operator had just started an update, which the daemon completes; install the operator again to finish it, or uncordon the ${noun(held.length, 'node')} by hand (kubectl uncordon; kubectl annotate node ${held.join(' ')} shale.dev/cordoned-) and run this again`,
+      `${cordoned.join(', ')}: the operator had just started an update, which the daemon completes; install the operator again to finish it, or uncordon the ${noun(cordoned.length, 'node')} by hand (kubectl uncordon; kubectl annotate node ${cordoned.join(' ')} shale.dev/cordoned-) and run this again`,
     );
   }
 }
@@ -238,9 +238,9 @@ type LayeredNodes = 'revert' | 'keep' | undefined;
  * @returns why Shale can't be removed now and what to do; undefined when it can.
  */
 export function uninstallObstacle(cluster: ObservedCluster, choice: LayeredNodes): string | undefined {
-  const held = heldNodes(cluster);
-  if (held.length > 0) {
-    return `${held.join(', ')}: an update is in progress, and would leave the ${noun(held.length, 'node')} cordoned; wait until it has finished (shale status), or pause the pool so that no other node starts`;
+  const cordoned = cordonedNodes(cluster);
+  if (cordoned.length > 0) {
+    return `${cordoned.join(', ')}: an update is in progress, and would leave the ${noun(cordoned.length, 'node')} cordoned; wait until it has finished (shale status), or pause the pool so that no other node starts`;
   }
   const layered = cluster.machineConfigNodes.filter(({ status }) => status?.mode === 'Layered');
   if (choice === undefined && (layered.length > 0 || cluster.machineOSConfigs.length > 0)) {
@@ -257,7 +257,7 @@ export function uninstallObstacle(cluster: ObservedCluster, choice: LayeredNodes
 }
 
 /** @returns nodes that Shale has cordoned for an update. */
-function heldNodes({ nodes }: Pick<ObservedCluster, 'nodes'>): readonly string[] {
+function cordonedNodes({ nodes }: Pick<ObservedCluster, 'nodes'>): readonly string[] {
   return nodes
     .filter(({ metadata }) => metadata.annotations?.[annotations.cordonedByShale] !== undefined)
     .map(({ metadata }) => metadata.name)
@@ -267,12 +267,17 @@ function heldNodes({ nodes }: Pick<ObservedCluster, 'nodes'>): readonly string[]
 /** On everything that the manifests install (manifests/base/kustomization.yaml). */
 export const INSTALLED = 'app.kubernetes.io/part-of=shale';
 
-const kind = (group: string, name: string, plural: string, namespaced: boolean): Kind<KubernetesObject> => ({
+const kind = (
+  group: string,
+  name: string,
+  plural: string,
+  scope: 'Namespaced' | 'Cluster',
+): Kind<KubernetesObject> => ({
   group,
   version: 'v1',
   kind: name,
   plural,
-  namespaced,
+  namespaced: scope === 'Namespaced',
 });
 const RBAC = 'rbac.authorization.k8s.io';
 
@@ -286,17 +291,17 @@ export const INSTALLED_KINDS: readonly Kind<KubernetesObject>[] = [
   PodDisruptionBudgets,
   ValidatingAdmissionPolicyBindings,
   ValidatingAdmissionPolicies,
-  kind('networking.k8s.io', 'NetworkPolicy', 'networkpolicies', true),
-  kind('monitoring.coreos.com', 'ServiceMonitor', 'servicemonitors', true),
-  kind('monitoring.coreos.com', 'PrometheusRule', 'prometheusrules', true),
-  kind('', 'Service', 'services', true),
-  kind('', 'LimitRange', 'limitranges', true),
-  kind('', 'ResourceQuota', 'resourcequotas', true),
+  kind('networking.k8s.io', 'NetworkPolicy', 'networkpolicies', 'Namespaced'),
+  kind('monitoring.coreos.com', 'ServiceMonitor', 'servicemonitors', 'Namespaced'),
+  kind('monitoring.coreos.com', 'PrometheusRule', 'prometheusrules', 'Namespaced'),
+  kind('', 'Service', 'services', 'Namespaced'),
+  kind('', 'LimitRange', 'limitranges', 'Namespaced'),
+  kind('', 'ResourceQuota', 'resourcequotas', 'Namespaced'),
   ConfigMaps,
-  kind(RBAC, 'ClusterRoleBinding', 'clusterrolebindings', false),
-  kind(RBAC, 'RoleBinding', 'rolebindings', true),
-  kind(RBAC, 'ClusterRole', 'clusterroles', false),
-  kind(RBAC, 'Role', 'roles', true),
+  kind(RBAC, 'ClusterRoleBinding', 'clusterrolebindings', 'Cluster'),
+  kind(RBAC, 'RoleBinding', 'rolebindings', 'Namespaced'),
+  kind(RBAC, 'ClusterRole', 'clusterroles', 'Cluster'),
+  kind(RBAC, 'Role', 'roles', 'Namespaced'),
   ServiceAccounts,
 ];
 

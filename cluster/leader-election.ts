@@ -180,7 +180,7 @@ async function tryHold(
   try {
     const outcome = await acquireLease(client, request, limit, { endOf: (lease) => others.endOf(lease) });
     outage.over();
-    if (outcome.held) return 'ours';
+    if (outcome.acquired) return 'ours';
     log.debug({ lease: lease.name, holder: outcome.holder }, 'another process is the leader');
     return 'anothers';
   } catch (error) {

@@ -14,14 +14,14 @@ test.each([
   ['no lease', undefined, 'create'],
   ['ours', lease({ ...held, holderIdentity: 'me' }), 'renew'],
   ['nobody’s', lease({ holderIdentity: '' }), 'takeOver'],
-  ["another's, renewed in time", lease({ ...held, renewTime: '2026-01-01T00:00:31.000000Z' }), 'held'],
+  ["another's, renewed in time", lease({ ...held, renewTime: '2026-01-01T00:00:31.000000Z' }), 'taken'],
   ["another's, expired", lease({ ...held, renewTime: '2026-01-01T00:00:30.000000Z' }), 'takeOver'],
   [
     "another's, never renewed since it was taken",
     lease({ ...held, acquireTime: '2026-01-01T00:00:59.000000Z' }),
-    'held',
+    'taken',
   ],
-  ["another's, without a time", lease(held), 'held'],
+  ["another's, without a time", lease(held), 'taken'],
 ])('%s', (_name, given, kind) => {
   expect(decideLease(given, 'me', now).kind).toBe(kind);
 });

@@ -21,7 +21,7 @@ type LeaseDecision =
   | { readonly kind: 'renew' }
   /** Free, or its holder let it expire. */
   | { readonly kind: 'takeOver' }
-  | { readonly kind: 'held'; readonly holder: string; readonly untilMs: number };
+  | { readonly kind: 'taken'; readonly holder: string; readonly untilMs: number };
 
 /** @returns until when a lease that has a holder is its, in ms since the epoch. */
 export type EndOfLease = (lease: Lease) => number;
@@ -44,7 +44,7 @@ export function decideLease(
   if (holderIdentity === holder) return { kind: 'renew' };
   if (holderIdentity === '') return { kind: 'takeOver' };
   const untilMs = endOf(lease);
-  return untilMs <= nowMs ? { kind: 'takeOver' } : { kind: 'held', holder: holderIdentity, untilMs };
+  return untilMs <= nowMs ? { kind: 'takeOver' } : { kind: 'taken', holder: holderIdentity, untilMs };
 }
 
 /** @returns until when a lease is its holder's by the times in it, in ms since the epoch. */
@@ -55,7 +55,7 @@ export function leaseEnd({ spec }: Lease): number {
   return Number.isNaN(since) ? Number.POSITIVE_INFINITY : since + leaseDurationSeconds * 1000;
 }
 
-type LeaseOutcome = { readonly held: true } | { readonly held: false; readonly holder: string };
+type LeaseOutcome = { readonly acquired: true } | { readonly acquired: false; readonly holder: string };
 
 interface LeaseKnowledge {
   /** The lease as a cache has it; it saves a request where it is true still. `absent`: there is none. */
@@ -88,10 +88,10 @@ export async function acquireLease(
   if (!('outdated' in outcome)) return outcome;
   const winner = await client.find(Leases, request.name, where);
   const holder = winner?.spec?.holderIdentity ?? '';
-  if (holder !== '' && holder !== request.holder) return { held: false, holder };
+  if (holder !== '' && holder !== request.holder) return { acquired: false, holder };
   // Nobody was faster: something else refuses the write.
   if (winner === undefined || holder === '' || leaseEnd(winner) <= now()) throw outcome.outdated;
-  return { held: true };
+  return { acquired: true };
 }
 
 async function writeLease(
@@ -103,11 +103,11 @@ async function writeLease(
 ): Promise<LeaseOutcome | { readonly outdated: unknown }> {
   const at = new Date(now());
   const decision = decideLease(lease, request.holder, at.getTime(), endOf);
-  if (decision.kind === 'held') return { held: false, holder: decision.holder };
+  if (decision.kind === 'taken') return { acquired: false, holder: decision.holder };
   try {
     if (lease === undefined) await client.create(Leases, newLease(request, at), where);
     else await client.replace(Leases, renewed(lease, decision.kind, request, at), where);
-    return { held: true };
+    return { acquired: true };
   } catch (error) {
     if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) return { outdated: error };
     throw error;

@@ -3,7 +3,7 @@ import { imageRebootsBecause } from './image-reboots.ts';
 
 test('a host that can’t apply an image live reboots for each, and says why', () => {
   expect(imageRebootsBecause({ name: 'bootc', appliesLive: false })).toBe(
-    'bootc keeps deployments in composefs on this host, where no image can be applied live',
+    "bootc can't apply an image to the running system on this host",
   );
 });
 

@@ -42,7 +42,7 @@ test.each<[string, Partial<NodeConfig>, HostSystem, RegExp | undefined]>([
     'kernel arguments',
     { kernelArguments: ['quiet', 'nosmt'] },
     host('bootc', { osBackend: { name: 'bootc', setsKernelArguments: false } }),
-    /^kernelArguments quiet nosmt: bootc keeps deployments in composefs .*; expected on-cluster layering$/,
+    /^kernelArguments quiet nosmt: bootc can't set kernel arguments .*; expected on-cluster layering$/,
   ],
   [
     'no kernel arguments',

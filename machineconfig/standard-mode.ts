@@ -93,7 +93,7 @@ export const INSTALLS_NONE =
 
 /** The suffix of a message after the name of a tool that sets no kernel arguments but those of an image's kargs.d. */
 export const SETS_NO_ARGUMENTS =
-  'keeps deployments in composefs on this host, and has no command for kernel arguments beyond those of an image; expected on-cluster layering';
+  "can't set kernel arguments beyond those of the image on this host; expected on-cluster layering";
 
 const USR_IS_THE_IMAGES =
   '/usr belongs to the image, and what a running host writes there is gone after a reboot; expected on-cluster layering, or a path outside of /usr';

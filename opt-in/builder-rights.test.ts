@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest';
-import { builderRights, decideRights, type ObservedRight } from './builder-rights.ts';
+import { builderRights, grantRights, type ObservedRight, revokeRights } from './builder-rights.ts';
 
 type Present = ObservedRight['present'];
 const rights = builderRights('shale-system');
 /** @param change what stands in the cluster in place of each right; by default the right as it should be. */
-const decide = (wanted: boolean, change: (present: Present, kind: string) => Present) => {
+const changesBy = (decide: typeof grantRights, change: (present: Present, kind: string) => Present) => {
   const observed = rights.map((right) => ({
     ...right,
     present: change(right.desired as Present, right.kind.kind),
   }));
-  return decideRights(observed, wanted).map(({ to, kind }) => `${to} ${kind.kind}`);
+  return decide(observed).map(({ to, kind }) => `${to} ${kind.kind}`);
 };
 const absent = () => undefined;
 const asItShouldBe = (present: Present) => present;
@@ -17,20 +17,20 @@ const without = (labels: boolean) => (present: Present) =>
   present === undefined || labels ? present : { ...present, metadata: { name: present.metadata.name } };
 
 it('come with the builder, the service account first, and go after it, that last', () => {
-  expect(decide(true, absent)).toEqual([
+  expect(changesBy(grantRights, absent)).toEqual([
     'create ServiceAccount',
     'create RoleBinding',
     'create RoleBinding',
     'create ClusterRoleBinding',
   ]);
-  expect(decide(true, asItShouldBe)).toEqual([]);
-  expect(decide(false, asItShouldBe)).toEqual([
+  expect(changesBy(grantRights, asItShouldBe)).toEqual([]);
+  expect(changesBy(revokeRights, asItShouldBe)).toEqual([
     'delete ClusterRoleBinding',
     'delete RoleBinding',
     'delete RoleBinding',
     'delete ServiceAccount',
   ]);
-  expect(decide(false, absent)).toEqual([]);
+  expect(changesBy(revokeRights, absent)).toEqual([]);
 });
 
 it('are created again when somebody changed them', () => {
@@ -38,12 +38,12 @@ it('are created again when somebody changed them', () => {
     kind === 'RoleBinding' && present !== undefined
       ? { ...present, subjects: [...(present.subjects ?? []), { kind: 'User', name: 'eve' }] }
       : present;
-  expect(decide(true, other)).toEqual(['delete RoleBinding', 'delete RoleBinding']);
+  expect(changesBy(grantRights, other)).toEqual(['delete RoleBinding', 'delete RoleBinding']);
 });
 
 it('leave alone a service account that an admin made, and no binding', () => {
-  expect(decide(true, without(false))).toEqual([]);
-  expect(decide(false, without(false))).toEqual([
+  expect(changesBy(grantRights, without(false))).toEqual([]);
+  expect(changesBy(revokeRights, without(false))).toEqual([
     'delete ClusterRoleBinding',
     'delete RoleBinding',
     'delete RoleBinding',

@@ -59,19 +59,17 @@ export function builderRights(namespace: string): readonly BuilderRight[] {
 }
 
 /**
- * Decides how to change the builder's permissions. A binding that differs is deleted and created again, because its
- * role is immutable. A service account that an admin created is used as it is: its annotations may be its identity in a
+ * Gives a builder that is to run its permissions. A binding that differs is deleted and created again, because its role
+ * is immutable. A service account that an admin created is used as it is: its annotations may be its identity in a
  * cloud.
- *
- * @param builderRuns whether the builder is to run.
  */
-export function decideRights(
-  observed: readonly ObservedRight[],
-  builderRuns: boolean,
-): readonly RightChange[] {
-  return builderRuns
-    ? observed.flatMap((right) => changeOf(right))
-    : observed.toReversed().flatMap((right) => (goesWithBuilder(right) ? [change(right, 'delete')] : []));
+export function grantRights(observed: readonly ObservedRight[]): readonly RightChange[] {
+  return observed.flatMap((right) => changeOf(right));
+}
+
+/** Takes them from a builder that is no longer needed, in the opposite order. */
+export function revokeRights(observed: readonly ObservedRight[]): readonly RightChange[] {
+  return observed.toReversed().flatMap((right) => (goesWithBuilder(right) ? [change(right, 'delete')] : []));
 }
 
 function changeOf(right: ObservedRight): RightChange[] {

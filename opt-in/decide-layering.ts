@@ -7,7 +7,7 @@ import { annotations } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
 import type { PoolRevision } from '../api/pool-revision.ts';
-import { decideRights, type ObservedRight, type RightChange } from './builder-rights.ts';
+import { grantRights, type ObservedRight, type RightChange, revokeRights } from './builder-rights.ts';
 import { decidePrune, isUsed, type Pruning } from './decide-prune.ts';
 import { decideMachineOSConfigs, type MachineOSConfigChanges, madeBySwitch } from './machine-os-configs.ts';
 import { decideSigning, type SigningObservation, type SigningStep } from './signing-keys.ts';
@@ -58,7 +58,7 @@ export function decideLayering(observation: LayeringObservation): LayeringStep {
   if (!builderNeeded && observation.builder !== undefined) return { kind: 'stopBuilder' };
   if (!builderNeeded && observation.builderPods > 0)
     return { kind: 'wait', why: 'the Machine OS Builder is stopping' };
-  const rights = decideRights(observation.rights, builderNeeded);
+  const rights = builderNeeded ? grantRights(observation.rights) : revokeRights(observation.rights);
   if (rights.length > 0) return { kind: 'changeRights', changes: rights };
   const signing = builderNeeded ? decideSigning(observation) : undefined;
   if (signing !== undefined) return signing;

@@ -92,7 +92,7 @@ function isNeeded(build: MachineOSBuild, observation: PruneObservation): boolean
   );
   // A builder that is stopping such a build may still push its image.
   if (config === undefined) return observation.hasBuilder && !hasEnded(build);
-  if (isHeld(build, observation.pools) || isForNewNodes(build, config, observation.pools)) return true;
+  if (isOfRollback(build, observation.pools) || isForNewNodes(build, config, observation.pools)) return true;
   if (config.status?.machineOSBuild?.name === build.metadata.name || !hasEnded(build)) return true;
   const alike = observation.builds
     .filter(({ spec }) => spec.machineOSConfig.name === config.metadata.name)
@@ -102,10 +102,10 @@ function isNeeded(build: MachineOSBuild, observation: PruneObservation): boolean
 }
 
 /**
- * A rollback holds its pool at an image even while every node runs that under another label, and a deadline may roll
- * the pool back to one that no node runs now.
+ * A pool stays rolled back to an image even while every node runs it under another label, and a deadline may roll the
+ * pool back to one that no node runs now.
  */
-function isHeld({ spec, status }: MachineOSBuild, pools: PruneObservation['pools']): boolean {
+function isOfRollback({ spec, status }: MachineOSBuild, pools: PruneObservation['pools']): boolean {
   const pool = pools.find(({ metadata }) => metadata.name === spec.machineOSConfig.name);
   const own = status?.digestedImagePushSpec;
   if (own !== undefined && pool?.status?.rollbackDeadline?.image === own) return true;

@@ -70,7 +70,7 @@ function buildPart(builds: readonly MachineOSBuild[], { way }: ImageToBuild): Pa
 }
 
 function disruptedPart(nodes: readonly MachineConfigNode[], count: number, rounds: number): Part {
-  const last = lastRollout(nodes, true);
+  const last = lastRollout(nodes, 'disruptive');
   if (last === undefined)
     return { why: 'no node of the pool has been drained or rebooted for an update yet' };
   const byPace = ((last.end - last.start) / last.count) * count;
@@ -84,7 +84,7 @@ function disruptedPart(nodes: readonly MachineConfigNode[], count: number, round
 }
 
 function livePart(nodes: readonly MachineConfigNode[], count: number): Part {
-  const last = lastRollout(nodes, false);
+  const last = lastRollout(nodes, 'live');
   if (last === undefined) return { why: 'no node of the pool has been updated live yet' };
   // The first node updates alone, then all others together.
   const ms = count === 1 ? (last.end - last.start) / last.count : last.end - last.start;
@@ -94,16 +94,20 @@ function livePart(nodes: readonly MachineConfigNode[], count: number): Part {
   };
 }
 
-/** @returns the last rollout of that cost, from the start of its first node to the end of its last, in ms. */
+/**
+ * @param cost whether its nodes were drained or rebooted.
+ * @returns the last rollout of that cost, from the start of its first node to the end of its last, in ms.
+ */
 function lastRollout(
   nodes: readonly MachineConfigNode[],
-  disruptive: boolean,
+  cost: 'disruptive' | 'live',
 ):
   | { readonly start: number; readonly end: number; readonly count: number; readonly msAlone: number }
   | undefined {
   const updates = nodes.flatMap(pastUpdates);
+  const isOfCost = ({ actions }: PastUpdate) => isDisruptive(actions) === (cost === 'disruptive');
   const newest = updates
-    .filter(({ actions }) => isDisruptive(actions) === disruptive)
+    .filter(isOfCost)
     .reduce<PastUpdate | undefined>(
       (last, each) => (last !== undefined && last.end > each.end ? last : each),
       undefined,
@@ -111,7 +115,7 @@ function lastRollout(
   if (newest === undefined) return undefined;
   const isSame = ({ config, image }: PastUpdate) => config === newest.config && image === newest.image;
   const latest = ofLatestRollout(
-    updates.filter((each) => isSame(each) && isDisruptive(each.actions) === disruptive),
+    updates.filter((each) => isSame(each) && isOfCost(each)),
     updates.filter((each) => !isSame(each)),
   );
   return {

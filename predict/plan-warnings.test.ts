@@ -118,7 +118,7 @@ test('names nodes that reboot for an image, where the change itself asks for les
     machineConfigNode('d', undefined),
   ];
   expect(imageReboots(image, live, nodes)).toEqual([
-    'counted as a reboot: nodes a, b: bootc keeps deployments in composefs on this host, where no image can be applied live',
+    "counted as a reboot: nodes a, b: bootc can't apply an image to the running system on this host",
   ]);
   expect(imageReboots(image, reboot, nodes)).toEqual([]);
   expect(imageReboots(undefined, live, nodes)).toEqual([]);

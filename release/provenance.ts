@@ -1,5 +1,5 @@
 import { by } from '../api/order.ts';
-import type { Digest } from '../api/references.ts';
+import { type Digest, hexOf } from '../api/references.ts';
 import { PROVENANCE_TYPE } from '../builder/attest/slsa-statement.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 
@@ -57,5 +57,5 @@ export function releaseStatement(facts: ReleaseFacts): string {
 }
 
 function resource({ name, digest }: Named) {
-  return { name, digest: { sha256: digest.slice('sha256:'.length) } };
+  return { name, digest: { sha256: hexOf(digest) } };
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { SHALE_VERSION } from '../api/names.ts';
-import type { Digest } from '../api/references.ts';
+import { hexOf } from '../api/references.ts';
 import { type Descriptor, digestOf } from '../image/digest.ts';
 import { formatReference, parseReference, type Reference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
@@ -197,9 +197,8 @@ function named(at: Reference, { digest }: Descriptor): Named {
 
 /** @returns lines that `sha256sum --check` reads. */
 function sums(files: ReadonlyMap<string, Buffer>): string {
-  const hex = (digest: Digest) => digest.slice('sha256:'.length);
   return [...files.keys()]
     .sort()
-    .map((name) => `${hex(digestOf(files.get(name) ?? ''))}  ${name}\n`)
+    .map((name) => `${hexOf(digestOf(files.get(name) ?? ''))}  ${name}\n`)
     .join('');
 }

@@ -129,7 +129,7 @@ export class NodeLeases {
    * @returns whose it is then: ours, or another's who was first.
    * @throws ApiError
    */
-  async hold(node: string, reason: string, signal: AbortSignal): Promise<LeaseHolding> {
+  async acquire(node: string, reason: string, signal: AbortSignal): Promise<LeaseHolding> {
     const { client, options, clocks } = this.#parts;
     if (this.#isFresh(node)) return { by: 'us' };
     const outcome = await acquireLease(
@@ -144,7 +144,7 @@ export class NodeLeases {
       signal,
       { known: this.#cached(node) ?? 'absent', endOf: this.#endOf, now: clocks.now },
     );
-    return outcome.held ? { by: 'us' } : othersHolding(outcome.holder);
+    return outcome.acquired ? { by: 'us' } : othersHolding(outcome.holder);
   }
 
   /** Releases a node's lease if it is ours. @throws ApiError */

@@ -65,8 +65,8 @@ export function createAuthority(commonName: string, now: Date, lifetimeMs = YEAR
   const issue = (subject: string, usage: string, names: readonly Buffer[]): Identity => {
     const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const extensions = [
-      extension(OID.basicConstraints, der.sequence(), true),
-      extension(OID.keyUsage, der.bitString(DIGITAL_SIGNATURE, 7), true),
+      criticalExtension(OID.basicConstraints, der.sequence()),
+      criticalExtension(OID.keyUsage, der.bitString(DIGITAL_SIGNATURE, 7)),
       extension(OID.extendedKeyUsage, der.sequence(der.objectIdentifier(usage))),
       ...(names.length === 0 ? [] : [extension(OID.subjectAltName, der.sequence(...names))]),
       extension(OID.authorityKeyIdentifier, der.sequence(der.element(0x80, keyIdentifier(publicKey)))),
@@ -78,8 +78,8 @@ export function createAuthority(commonName: string, now: Date, lifetimeMs = YEAR
     return { certPem, keyPem: own.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
   };
   const extensions = [
-    extension(OID.basicConstraints, der.sequence(der.boolean(true)), true),
-    extension(OID.keyUsage, der.bitString(KEY_CERT_SIGN, 2), true),
+    criticalExtension(OID.basicConstraints, der.sequence(der.boolean(true))),
+    criticalExtension(OID.keyUsage, der.bitString(KEY_CERT_SIGN, 2)),
     extension(OID.subjectKeyIdentifier, der.octetString(keyIdentifier(publicKey))),
   ];
   return {
@@ -132,9 +132,13 @@ function name(commonName: string): Buffer {
   return der.sequence(der.set(attribute));
 }
 
-function extension(id: string, content: Buffer, critical = false): Buffer {
-  const flag = critical ? [der.boolean(true)] : [];
-  return der.sequence(der.objectIdentifier(id), ...flag, der.octetString(content));
+function extension(id: string, content: Buffer): Buffer {
+  return der.sequence(der.objectIdentifier(id), der.octetString(content));
+}
+
+/** RFC 5280, 4.2: who doesn't know it must refuse the certificate. */
+function criticalExtension(id: string, content: Buffer): Buffer {
+  return der.sequence(der.objectIdentifier(id), der.boolean(true), der.octetString(content));
 }
 
 function keyIdentifier(key: KeyObject): Buffer {

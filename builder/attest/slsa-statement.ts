@@ -1,4 +1,10 @@
-import { type Digest, type DigestedPullspec, pullspecDigest, repositoryOf } from '../../api/references.ts';
+import {
+  type Digest,
+  type DigestedPullspec,
+  hexOf,
+  pullspecDigest,
+  repositoryOf,
+} from '../../api/references.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import type { BuildFacts, ConfigSource } from '../layer/build-facts.ts';
 
@@ -89,5 +95,5 @@ function sourceDependency({ url, revision }: ConfigSource = {}): ResourceDescrip
 }
 
 function digestSet(digest: Digest): Readonly<Record<string, string>> {
-  return { sha256: digest.slice('sha256:'.length) };
+  return { sha256: hexOf(digest) };
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { by } from '../../api/order.ts';
-import { pullspecDigest, repositoryOf } from '../../api/references.ts';
+import { hexOf, pullspecDigest, repositoryOf } from '../../api/references.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import type { BuildFacts } from '../layer/build-facts.ts';
@@ -85,7 +85,7 @@ function packageElement(SPDXID: string, image: BuildFacts['image']) {
     name: repositoryOf(image),
     versionInfo: digest,
     downloadLocation: 'NOASSERTION',
-    checksums: [{ algorithm: 'SHA256', checksumValue: digest.slice('sha256:'.length) }],
+    checksums: [{ algorithm: 'SHA256', checksumValue: hexOf(digest) }],
     externalRefs: [
       {
         referenceCategory: 'PACKAGE-MANAGER',

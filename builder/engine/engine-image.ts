@@ -3,7 +3,7 @@ import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import type { Digest, DigestedPullspec } from '../../api/references.ts';
+import { type Digest, type DigestedPullspec, hexOf } from '../../api/references.ts';
 import { describeImage } from '../../image/append.ts';
 import { ArchiveTooLarge } from '../../image/archive/archive-limits.ts';
 import { unpackImageArchive } from '../../image/archive/unpack-archive.ts';
@@ -100,7 +100,7 @@ export async function engineImage(
   const secrets = request.engineSpec.buildSecrets.length === 0 ? [] : await request.secrets();
   const log = new BuildLog(secrets, parts.onLine);
   const work: Work = { ...parts, ...lookup, request, secrets, log };
-  const digest = await parts.slots.hold(signal, () => makeInTime(work, signal));
+  const digest = await parts.slots.run(signal, () => makeInTime(work, signal));
   const own = byDigest(target, digest);
   parts.built.add(own);
   if (request.key !== undefined)
@@ -210,7 +210,7 @@ async function loadImage(
   signal: AbortSignal,
 ): Promise<string> {
   const { config, manifest } = description;
-  const name = `shale.local/base:${manifest.config.digest.slice('sha256:'.length)}`;
+  const name = `shale.local/base:${hexOf(manifest.config.digest)}`;
   if (await engine.hasImage(name, signal)) return name;
   const layers = manifest.layers.map((blob, index) => {
     const diffId = config.rootfs.diff_ids[index];

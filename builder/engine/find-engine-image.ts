@@ -6,6 +6,7 @@ import { by } from '../../api/order.ts';
 import {
   type Digest,
   type DigestedPullspec,
+  hexOf,
   parseDigestedPullspec,
   pullspecDigest,
 } from '../../api/references.ts';
@@ -173,7 +174,7 @@ function statementOf({ inputs, target }: Target, digest: Digest): Uint8Array {
       subject: [
         {
           name: `${target.registry}/${target.repository}`,
-          digest: { sha256: digest.slice('sha256:'.length) },
+          digest: { sha256: hexOf(digest) },
         },
       ],
       predicateType: PREDICATE_TYPE,

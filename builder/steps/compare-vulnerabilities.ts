@@ -25,8 +25,8 @@ import { compareImages } from '../../image/vulnerabilities/compare-images.ts';
 import { severityCounts, type VulnerabilityDiff } from '../../image/vulnerabilities/compare-reports.ts';
 import { noRegistries } from '../../oci/registries-conf.ts';
 import { type BuildCaches, renderedConfigOf } from '../observe.ts';
+import { renderedRegistries } from '../rendered-registries.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../secrets.ts';
-import { renderedRegistries } from './make-image.ts';
 
 export interface VulnerabilityRecorderOptions extends RegistryAccessOptions {
   readonly caches: BuildCaches;

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import { hasEnded } from '../../api/build-outcome.ts';
-import { errorMessage } from '../../api/error-message.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
@@ -14,9 +13,7 @@ import { formatNodeState } from '../../disruption/transitions.ts';
 import { BaseTrees } from '../../image/base/base-trees.ts';
 import { formatReference, parseReference } from '../../image/reference.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
-import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { forgedMessage, isForged } from '../../machineconfig/rendered-name.ts';
-import { type ConfFile, parseRegistriesConf, type Registries } from '../../oci/registries-conf.ts';
 import { rebuildOf } from '../../predict/image/requested-image.ts';
 import { Seal } from '../attest/seal-image.ts';
 import { SigningKeySecret } from '../attest/signing-key-secret.ts';
@@ -26,6 +23,7 @@ import type { EngineAccessParts } from '../engine/engine-flags.ts';
 import { recordedEngineImages } from '../engine/find-engine-image.ts';
 import { sourceOf } from '../layer/build-facts.ts';
 import type { BuildCaches } from '../observe.ts';
+import { renderedRegistries } from '../rendered-registries.ts';
 import { type RegistryAccessOptions, readRegistryAccess, SecretError } from '../secrets.ts';
 import { type BuildResult, withPushedImage } from '../status.ts';
 import { byBase } from './base-architectures.ts';
@@ -236,30 +234,4 @@ function secretFailure(error: unknown): never {
     throw new BuildFailure('SecretUnusable', error.message, { cause: error, temporary: true });
   }
   throw error;
-}
-
-const MAIN = '/etc/containers/registries.conf';
-const DROPIN = /^\/etc\/containers\/registries\.conf\.d\/[^/]+\.conf$/;
-
-/**
- * Where a pool's nodes pull images from. The rendered config has it, made of the cluster's mirror objects or by an
- * admin's own MachineConfig; what builds an image for these nodes finds base images where they will.
- *
- * @returns no rules where the config has no such file, or can't be read: whatever else reads it says why.
- * @throws BuildFailure that names the file and what is wrong in it.
- */
-export function renderedRegistries(rendered: MachineConfig): Registries {
-  const parsed = parseNodeConfig(rendered);
-  const configured = parsed.ok ? parsed.config.files : new Map<string, never>();
-  const paths = [...configured.keys()].filter((path) => DROPIN.test(path)).sort();
-  const files = [MAIN, ...paths].flatMap((path): ConfFile[] => {
-    const contents = configured.get(path)?.contents;
-    return contents === undefined ? [] : [{ name: path, text: Buffer.from(contents).toString('utf8') }];
-  });
-  try {
-    return parseRegistriesConf(files);
-  } catch (cause) {
-    const why = errorMessage(cause);
-    throw new BuildFailure('InvalidConfig', `MachineConfig ${rendered.metadata.name}: ${why}`, { cause });
-  }
 }

@@ -1,4 +1,4 @@
-import type { Digest, DigestedPullspec } from '../../api/references.ts';
+import { type Digest, type DigestedPullspec, hexOf } from '../../api/references.ts';
 import { digestOf } from '../../image/digest.ts';
 import { byDigest, parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
@@ -43,6 +43,6 @@ export function recordingPushes(
 }
 
 function besides({ registry, repository, tag = '' }: Reference, digest: Digest): Reference {
-  const hash = digest.slice('sha256:'.length, 'sha256:'.length + DIGITS);
+  const hash = hexOf(digest).slice(0, DIGITS);
   return { registry, repository, tag: `${tag.slice(0, LONGEST_TAG - DIGITS - 1)}-${hash}` };
 }

@@ -190,7 +190,7 @@ export class RunningBuilds {
     const queued = performance.now();
     const failures = new FailuresInARow();
     for (let attempt = 1; ; attempt += 1) {
-      const outcome = await this.#slots.hold(signal, async () => {
+      const outcome = await this.#slots.run(signal, async () => {
         if (attempt === 1) {
           this.#options.metrics?.started(secondsSince(queued));
           await this.#report(job, { kind: 'started' });

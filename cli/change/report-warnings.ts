@@ -13,8 +13,8 @@ export function reportWarnings(warnings: readonly string[]): void {
   for (const warning of warnings) note(`warning: ${warning}`);
 }
 
-/** @throws {CommandError} if there are warnings and the flag is set. */
-export function failOnWarnings(warnings: readonly string[], strict: boolean | undefined): void {
-  if (strict !== true || warnings.length === 0) return;
+/** For `--strict`. @throws {CommandError} if there are warnings. */
+export function failOnWarnings(warnings: readonly string[]): void {
+  if (warnings.length === 0) return;
   throw new CommandError(`--strict: ${plural(warnings.length, 'warning')}`);
 }

@@ -1,5 +1,6 @@
 import type { CustomResourceDefinition, DaemonSet, Deployment, Node } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
+import { repositoryOf } from '../../api/references.ts';
 import { type Finding, findings, namedNodes } from './finding.ts';
 import { neighbours, type Sign } from './neighbours.ts';
 
@@ -46,7 +47,7 @@ function judgeZincati({ nodes, machineConfigs }: Neighbourhood): readonly Findin
 /** Whether a workload is of a program, by its name or an image in whatever registry. */
 function runs({ metadata, spec }: DaemonSet | Deployment, program: string): boolean {
   const isImage = (image = '') => {
-    const repository = (image.split('@')[0] ?? '').replace(/:[^:/]*$/, '');
+    const repository = repositoryOf(image);
     return repository.slice(repository.lastIndexOf('/') + 1) === program;
   };
   return metadata.name === program || spec.template.spec.containers.some(({ image }) => isImage(image));

@@ -1,3 +1,4 @@
+import { digestInName, hexOf } from '../../api/references.ts';
 import type { HistoryEntry } from './pool-history.ts';
 
 /** The target of a rollback. */
@@ -73,8 +74,8 @@ function namedTarget(
 }
 
 function namesOf({ config, image, build, change }: HistoryEntry): readonly string[] {
-  const digest = image?.slice(image.indexOf('@') + 1);
-  const names = [config, image, build, change, digest, digest?.replace('sha256:', '')];
+  const digest = digestInName(image);
+  const names = [config, image, build, change, digest, digest && hexOf(digest)];
   return names.filter((name) => name !== undefined);
 }
 

@@ -1,4 +1,5 @@
 import { imageLabels } from '../../api/names.ts';
+import { digestInName } from '../../api/references.ts';
 import {
   type ContentsDiff,
   diffContents,
@@ -87,7 +88,7 @@ function isOfShale(image: ReadImage): boolean {
 
 /** @returns the digest of the base image; an image that Shale didn't build is one itself. */
 function baseOf(image: ReadImage): string {
-  return labelOf(image, imageLabels.baseImage)?.split('@')[1] ?? image.description.digest;
+  return digestInName(labelOf(image, imageLabels.baseImage)) ?? image.description.digest;
 }
 
 function sideView({ name, description, contents }: ReadImage): SideView {

@@ -25,7 +25,7 @@ import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { layeringArrival } from '../observe/layering-arrival.ts';
 import { waitIfAsked } from '../observe/wait-for-arrival.ts';
-import { releasedHolds } from './rollback-holds.ts';
+import { endedRollbacks } from './ended-rollbacks.ts';
 import {
   dataPatch,
   type EnableRequest,
@@ -198,7 +198,7 @@ async function decideNow({ client, flags, signal }: SwitchWork, decide: Decide):
 /** @throws {CommandError} when the change would end a rollback that holds a pool. */
 function refuseReleasedHolds(cluster: ObservedCluster, to: SwitchData): void {
   const notBySwitch = (pool: string) => isAdmins(pool, cluster);
-  const released = releasedHolds(cluster.pools, { from: dataOf(cluster), to, notBySwitch });
+  const released = endedRollbacks(cluster.pools, { from: dataOf(cluster), to, notBySwitch });
   if (released.length > 0) throw new CommandError(released.join('\n  '));
 }
 

@@ -9,7 +9,7 @@ import type { Plan } from '../command-line/agreement.ts';
 import type { LayeringGoal } from '../observe/layering-arrival.ts';
 import { refusalsOf } from '../plan/plan-text.ts';
 import { rolloutRemarks } from '../plan/rollout-remarks.ts';
-import { isOtherImage } from './rollback-holds.ts';
+import { isOtherImage } from './ended-rollbacks.ts';
 import { meaningOf, type SwitchData } from './switch-data.ts';
 import { predictSwitch, type SwitchAccess } from './switch-prediction.ts';
 import { secretWarnings } from './switch-warnings.ts';

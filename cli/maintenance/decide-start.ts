@@ -27,9 +27,9 @@ export function decideStart(
   holder: string,
   now: number,
 ): StartDecision {
-  const held = decideLease(lease, holder, now, endOfOthers);
-  if (held.kind === 'renew') return { kind: 'go' };
-  if (held.kind === 'held') return { kind: 'blocked', why: blockedBy(held, machineConfigNode) };
+  const decision = decideLease(lease, holder, now, endOfOthers);
+  if (decision.kind === 'renew') return { kind: 'go' };
+  if (decision.kind === 'taken') return { kind: 'blocked', why: blockedBy(decision, machineConfigNode) };
   const progress =
     machineConfigNode === undefined
       ? undefined

@@ -47,12 +47,12 @@ export async function endMaintenance(
   const holder = isMaintenanceHolder(holderNow) ? holderNow : maintenanceHolder(flag?.by ?? by);
   const name = leaseNameOf(node);
   // A lease that lasts is left as it is: it may belong to a maintenance that was started in the meantime.
-  const isHeld = lease !== undefined && holderNow === holder && remainsHeld(lease);
+  const isOwn = lease !== undefined && holderNow === holder && remainsHeld(lease);
   const request = { namespace, name, holder, durationSeconds: HOLD_SECONDS };
-  const outcome = isHeld
-    ? { held: true as const }
+  const outcome = isOwn
+    ? { acquired: true as const }
     : await acquireLease(client, request, signal, { endOf: endOfOthers });
-  if (!outcome.held) {
+  if (!outcome.acquired) {
     throw new CommandError(
       `node ${node}: the maintenance is already over, and its lease is now held by ${outcome.holder}; run this again once the lease is released`,
     );

@@ -140,7 +140,7 @@ async function takeLease(access: NodeAccess, { until, reason }: StartRequest, ho
     access.signal,
     { endOf: endOfOthers },
   );
-  if (outcome.held) return;
+  if (outcome.acquired) return;
   throw new CommandError(
     `node ${access.node}: flagged for maintenance, but ${outcome.holder} acquired its lease; run this again with --wait`,
   );

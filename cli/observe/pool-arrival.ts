@@ -18,7 +18,7 @@ import { formatSituation } from './node-text.ts';
 import { failedIn, formatFailed, stuckBecause } from './stuck-pool.ts';
 
 /** The target of a rollback. */
-interface HeldAt {
+interface RolledBackAt {
   readonly config: string;
   /** By digest; absent in standard mode. */
   readonly image?: string | undefined;
@@ -56,11 +56,16 @@ function switchIsAhead(pool: string, cluster: ObservedCluster): string | undefin
 /**
  * @returns the progress of a pool towards the target of a rollback; a status from before the rollback doesn't count.
  */
-export function rollbackArrival(name: string, at: HeldAt, cluster: ObservedCluster, now: number): Arrival {
+export function rollbackArrival(
+  name: string,
+  at: RolledBackAt,
+  cluster: ObservedCluster,
+  now: number,
+): Arrival {
   const pool = poolOf(name, cluster);
   if (pool === undefined) return arrivalOfAll([noSuchPool(name)]);
-  const isHeld = pool.metadata.annotations?.[annotations.rollback] !== undefined;
-  if (!isHeld) return { kind: 'stopped', why: `pool ${name}: the rollback was cleared in the meantime` };
+  const isRequested = pool.metadata.annotations?.[annotations.rollback] !== undefined;
+  if (!isRequested) return { kind: 'stopped', why: `pool ${name}: the rollback was cleared in the meantime` };
   const images = imagesOf(at, cluster);
   const isSent = ({ spec }: MachineConfigNode) =>
     spec.configVersion.desired === at.config && images.has(spec.configImage?.desiredImage);
@@ -69,7 +74,7 @@ export function rollbackArrival(name: string, at: HeldAt, cluster: ObservedClust
 }
 
 /** The builder may have labelled the image again since, for nodes to reach it without a reboot. */
-function imagesOf({ image }: HeldAt, { builds }: ObservedCluster): ReadonlySet<string | undefined> {
+function imagesOf({ image }: RolledBackAt, { builds }: ObservedCluster): ReadonlySet<string | undefined> {
   const build = builds.find(({ status }) => image !== undefined && status?.digestedImagePushSpec === image);
   const same = build === undefined ? [] : buildsOfSameContent(buildsOf(build, builds), build);
   return new Set([image, ...same.map(({ status }) => status?.digestedImagePushSpec)]);

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import type { MachineConfigNodeStatus, UpdatePlan } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
-import { START_WAIT_REASONS } from '../../rollout/gates/gates.ts';
+import { START_WAITS } from '../../rollout/gates/gates.ts';
 import { condition, machineConfigNode, node, observed, pool } from '../../test/fixtures/observed-cluster.ts';
-import { ENDLESS_WAITS, stuckBecause, WAITS_OF_OTHERS } from './stuck-pool.ts';
+import { stuckBecause } from './stuck-pool.ts';
 
 const NOW = Date.parse('2026-11-20T10:30:00Z');
 const TARGET = 'rendered-worker-1';
@@ -182,6 +182,24 @@ test.each<[string, Case]>([
   expect(stuck(of)).toBeUndefined();
 });
 
-test('every wait that the command knows is one of a gate', () => {
-  for (const reason of [...ENDLESS_WAITS, ...WAITS_OF_OTHERS]) expect(START_WAIT_REASONS).toContain(reason);
+const SINCE = { moment: '2026-11-20T10:29:59Z', long: '2026-11-20T10:00:00Z' };
+const STUCK_SINCE = {
+  progress: [],
+  others: ['long'],
+  admin: ['moment', 'long'],
+};
+
+test.each([...START_WAITS])(
+  'nothing moves any more for %s as long as its gate says: %s',
+  (reason, endedBy) => {
+    const isStuck = (since: string) =>
+      stuck({ statuses: [staged], conditions: held(reason, since) }) ===
+      'updates are held: alert X is firing';
+    const found = Object.entries(SINCE).flatMap(([name, since]) => (isStuck(since) ? [name] : []));
+    expect(found).toEqual(STUCK_SINCE[endedBy]);
+  },
+);
+
+test('a reason of a newer operator is waited for', () => {
+  expect(stuck({ statuses: [staged], conditions: held('SomethingNewer') })).toBeUndefined();
 });

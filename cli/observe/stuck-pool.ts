@@ -1,6 +1,8 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { statesAtWork } from '../../api/node-state.ts';
+import type { Condition } from '../../api/object.ts';
+import { START_WAITS } from '../../rollout/gates/gates.ts';
 import { wayBack } from '../../rollout/pools/slot-takers.ts';
 import { nodeStateOf } from '../../view/node-source.ts';
 import { nodeView } from '../../view/node-view.ts';
@@ -9,18 +11,9 @@ import { adviceOn } from '../../view/retriable.ts';
 import type { NodeView } from '../../view/schemas.ts';
 import { slotsTakenIn } from '../../view/slots.ts';
 
-/** Waits of the gates (rollout/gates/) that neither a rollout nor time ends; exported for its test. */
-export const ENDLESS_WAITS: readonly string[] = ['DependencyCircle'];
-/** Waits that somebody else ends, or nobody: what fires because nodes reboot is over by then. */
-export const WAITS_OF_OTHERS: readonly string[] = [
-  'AlertsFiring',
-  'AlertsUnknown',
-  'QueriesHold',
-  'QueriesUnknown',
-];
 /** Reason of `UpdatePrepared`: the target is being staged (daemon/status.ts). */
 const PREPARING = 'Preparing';
-/** ms */
+/** ms; what fires because nodes reboot is over by then. */
 const PATIENCE_WITH_OTHERS = 600_000;
 
 /**
@@ -55,11 +48,20 @@ export function stuckBecause(
   }
   const held = condition('UpdatesHeld');
   if (held?.status !== 'True') return undefined;
-  const heldFor = now - Date.parse(held.lastTransitionTime);
-  const isEndless =
-    ENDLESS_WAITS.includes(held.reason) ||
-    (WAITS_OF_OTHERS.includes(held.reason) && heldFor >= PATIENCE_WITH_OTHERS);
-  return isEndless ? `updates are held: ${held.message}` : undefined;
+  return endsByItself(held, now) ? undefined : `updates are held: ${held.message}`;
+}
+
+/** A newer operator may hold updates for a reason that is not known here. */
+function endsByItself({ reason, lastTransitionTime }: Condition, now: number): boolean {
+  switch (START_WAITS.get(reason)) {
+    case 'admin':
+      return false;
+    case 'others':
+      return now - Date.parse(lastTransitionTime) < PATIENCE_WITH_OTHERS;
+    case 'progress':
+    case undefined:
+      return true;
+  }
 }
 
 /**

@@ -123,7 +123,7 @@ async function planOne(flags: PlanFlags): Promise<void> {
   if (plans.some(isHindered)) throw new CommandError("some pools can't apply the change");
   const failed = failures(plans, flags.failOn);
   if (failed.length > 0) throw new CommandError(failed.join('\n  '));
-  failOnWarnings(warnings, flags.strict);
+  if (flags.strict === true) failOnWarnings(warnings);
 }
 
 async function planFleet(flags: PlanFlags & { readonly clusters: string | true }): Promise<void> {
@@ -140,7 +140,7 @@ async function planFleet(flags: PlanFlags & { readonly clusters: string | true }
   );
   if (failed.length > 0) throw new CommandError(failed.join('\n  '));
   failOnUnread(findings);
-  failOnWarnings(warnings, flags.strict);
+  if (flags.strict === true) failOnWarnings(warnings);
 }
 
 /** @throws {CommandError} */
@@ -225,6 +225,7 @@ function withoutWarnings(finding: Finding<Planned>): Finding<ClusterPlan> {
   return 'error' in finding ? finding : { cluster: finding.cluster, plans: finding.plans };
 }
 
-function shownOf({ diff, packages = false }: PlanFlags) {
-  return { diffs: diff === undefined ? 'some' : diff ? 'all' : 'none', packages } as const;
+function shownOf({ diff, packages }: PlanFlags) {
+  const diffs = diff === undefined ? 'some' : diff ? 'all' : 'none';
+  return { diffs, packages: packages === true ? 'listed' : 'counted' } as const;
 }

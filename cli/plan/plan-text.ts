@@ -16,11 +16,14 @@ import {
   vulnerabilitySummary,
 } from '../command-line/vulnerability-rows.ts';
 
+/** How the packages of a new base image are shown. */
+type PackagesShown = 'counted' | 'listed';
+
 interface PlanTextOptions {
   /** How much of the diffs is printed; `some`: their first lines. */
   readonly diffs: 'none' | 'some' | 'all';
-  /** Whether the packages of a new base image are listed; otherwise they are only counted. */
-  readonly packages?: boolean;
+  /** `counted` where it is absent. */
+  readonly packages?: PackagesShown;
 }
 
 /** Lines of a pool's diffs that are shown by default, so that a plan with a small change fits on one screen. */
@@ -34,7 +37,7 @@ export function formatPlan(plans: readonly PoolPlan[], options: PlanTextOptions)
 function formatPool(
   plan: PoolPlan,
   earlier: readonly PoolPlan[],
-  { diffs, packages }: PlanTextOptions,
+  { diffs, packages = 'counted' }: PlanTextOptions,
 ): string[] {
   if ('problems' in plan) {
     return [`pool ${plan.pool}: refused`, ...plan.problems.map((problem) => `  ${visibleLine(problem)}`)];
@@ -42,7 +45,7 @@ function formatPool(
   const causes = plan.causes.map(
     ({ subject, change, rule, actions }) => `${change} ${subject}: ${formatActions(actions)} (${rule})`,
   );
-  const patches = diffs === 'none' ? [] : patchesOf(plan, earlier, diffs === 'all');
+  const patches = diffs === 'none' ? [] : patchesOf(plan, earlier, diffs);
   return [
     headOf(plan),
     ...[
@@ -61,13 +64,13 @@ export function refusalsOf({ refusing = [], irreconcilable = [] }: PoolAsk): str
 }
 
 /** A custom pool inherits the changes of worker, which are shown once. */
-function patchesOf({ changes }: PoolAsk, earlier: readonly PoolPlan[], all: boolean): string[] {
+function patchesOf({ changes }: PoolAsk, earlier: readonly PoolPlan[], shownLines: 'some' | 'all'): string[] {
   if (changes.length === 0) return [];
   const shown = earlier.find((plan) => 'changes' in plan && isDeepStrictEqual(plan.changes, changes));
   if (shown !== undefined) return [`the diff is the same as for pool ${shown.pool}`];
   const lines = changes.flatMap(({ diff }) => linesOf(diff));
   const more = lines.length - SHOWN_DIFF_LINES;
-  return all || more <= 0
+  return shownLines === 'all' || more <= 0
     ? lines
     : [...lines.slice(0, SHOWN_DIFF_LINES), `… ${plural(more, 'more line')}; use --diff to show all`];
 }
@@ -84,8 +87,8 @@ function formatNoChanges({ nodes = 0, outcomes }: PoolAsk): string {
   return `no changes to the target, which ${plural(left, 'node')} ${noun(left, 'does', 'do')} not run yet`;
 }
 
-/** What concerns the pool as a whole: each gives the lines that it has to say of a plan. `lists`: with packages. */
-const ABOUT: readonly ((plan: PoolAsk, lists: boolean) => readonly string[])[] = [
+/** What concerns the pool as a whole: one entry for each subject. */
+const ABOUT: readonly ((plan: PoolAsk, shown: PackagesShown) => readonly string[])[] = [
   outcomeLines,
   softRebootLines,
   imageLines,
@@ -94,8 +97,8 @@ const ABOUT: readonly ((plan: PoolAsk, lists: boolean) => readonly string[])[] =
   timeLines,
 ];
 
-function aboutOf(plan: PoolAsk, lists = false): string[] {
-  return ABOUT.flatMap((lines) => lines(plan, lists));
+function aboutOf(plan: PoolAsk, shown: PackagesShown): string[] {
+  return ABOUT.flatMap((lines) => lines(plan, shown));
 }
 
 function softRebootLines({ softReboot }: PoolAsk): string[] {
@@ -112,8 +115,8 @@ function imageLines({ image }: PoolAsk): string[] {
 const SHOWN_PACKAGES = 20;
 
 /** What a new base image brings, where that is known. */
-function baseLines(plan: PoolAsk, lists: boolean): string[] {
-  return [...contentsLines(plan, lists), ...vulnerabilityLines(plan)];
+function baseLines(plan: PoolAsk, shown: PackagesShown): string[] {
+  return [...contentsLines(plan, shown), ...vulnerabilityLines(plan)];
 }
 
 /** Vulnerabilities that are shown, for the same reason. */
@@ -138,12 +141,12 @@ function vulnerabilityLines({ baseChange }: PoolAsk): string[] {
   ];
 }
 
-function contentsLines({ baseChange }: PoolAsk, lists: boolean): string[] {
+function contentsLines({ baseChange }: PoolAsk, shown: PackagesShown): string[] {
   const { from, to, contents, unread } = baseChange ?? {};
   if (unread !== undefined) return [`base image: what it brings is not known: ${unread}`];
   if (contents === undefined) return [];
   const { summary, packages = [], unknown } = contents;
-  const rows = (lists ? packageRows(packages) : []).map(
+  const rows = (shown === 'listed' ? packageRows(packages) : []).map(
     ([change, name, version]) => `base image: ${change} ${name} ${version}`,
   );
   const more = rows.length - SHOWN_PACKAGES;
@@ -191,7 +194,7 @@ function markdownOfPool(plan: PoolPlan, { diffs, packages }: PlanTextOptions): s
       ? []
       : [markdownRow(['change', 'subject', 'actions', 'rule']), '|-|-|-|-|', ...rows, ''];
   // Packages are a table of their own.
-  const about = aboutOf(plan, false);
+  const about = aboutOf(plan, 'counted');
   const refusals = refusalsOf(plan);
   return [
     `### ${headOf(plan)}`,
@@ -203,7 +206,7 @@ function markdownOfPool(plan: PoolPlan, { diffs, packages }: PlanTextOptions): s
     ...(refusals.length === 0 ? [] : ['']),
     ...(plan.warnings ?? []).map((warning) => markdownItem(`**warning:** ${warning}`)),
     ...(plan.warnings === undefined ? [] : ['']),
-    ...(packages === true ? markdownOfPackages(plan) : []),
+    ...(packages === 'listed' ? markdownOfPackages(plan) : []),
     ...(diffs === 'none' ? [] : markdownOfDiffs(plan)),
   ];
 }

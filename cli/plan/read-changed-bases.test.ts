@@ -91,7 +91,7 @@ test('without the flag, base images that builds have recorded are compared, and 
   const engineImage = old.baseImage;
   const byEngine = { ...other.build, status: { ...other.build.status, engineImage } } as never;
   const failed = { ...other.build, status: { ...other.build.status, conditions: [] } } as never;
-  const older = await built('infra-2', to, ({ root }) => new BaseTree(root, false));
+  const older = await built('infra-2', to, ({ root }) => new BaseTree(root, { hasFacts: false }));
   for (const builds of [[old.build], [old.build, byEngine], [old.build, failed], [old.build, older.build]]) {
     const [found] = await read(bases, builds, 'recorded');
     expect(found?.plan).toHaveProperty('baseChange', bases);
@@ -99,7 +99,7 @@ test('without the flag, base images that builds have recorded are compared, and 
 });
 
 test('a record from before facts were kept says nothing of packages, so the image is read', async () => {
-  const { registry, read, layer } = await setUp(({ root }) => new BaseTree(root, false));
+  const { registry, read, layer } = await setUp(({ root }) => new BaseTree(root, { hasFacts: false }));
   const requests = await registry.requestsOf(async () => {
     expect(await read()).toMatchObject([
       { plan: { baseChange: { contents: { packages: [{ name: 'chrony' }] } } } },

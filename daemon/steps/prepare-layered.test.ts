@@ -316,7 +316,7 @@ describe('on a host that can’t apply an image live', () => {
     const { prepared } = await prepare({ current: layered, booted, tool });
     expect(prepared.plan).toMatchObject({
       actions: [{ type: 'Reboot' }],
-      source: expect.stringMatching(/^bootc keeps deployments in composefs .* no image can be applied live$/),
+      source: expect.stringMatching(/^bootc can't apply an image to the running system on this host$/),
     });
     const elsewhere = await prepare({ current: layered, booted, tool: { name: 'bootc' } });
     expect(elsewhere.prepared.plan.actions).toEqual([{ type: 'DaemonReload' }]);

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type Pack, pack } from 'tar-stream';
-import type { Digest } from '../../api/references.ts';
+import { type Digest, hexOf } from '../../api/references.ts';
 import { digestOf } from '../digest.ts';
 
 /** A layer as it goes into an archive: compressed or not, engines see for themselves. */
@@ -38,17 +38,17 @@ export async function* writeImageArchive(image: {
 }
 
 async function write(archive: Pack, { name, config, layers }: Parameters<typeof writeImageArchive>[0]) {
-  const configName = `${hex(digestOf(config))}.json`;
+  const configName = `${hexOf(digestOf(config))}.json`;
   // A layer that stands twice is one file that is named twice.
   const unique = new Map(layers.map((layer) => [layer.diffId, layer]));
-  const Layers = layers.map(({ diffId }) => `${hex(diffId)}.tar`);
+  const Layers = layers.map(({ diffId }) => `${hexOf(diffId)}.tar`);
   archive.entry(
     { name: 'manifest.json' },
     JSON.stringify([{ Config: configName, RepoTags: [name], Layers }]),
   );
   archive.entry({ name: configName }, Buffer.from(config));
   for (const { diffId, size, open } of unique.values()) {
-    const entry = archive.entry({ name: `${hex(diffId)}.tar`, size });
+    const entry = archive.entry({ name: `${hexOf(diffId)}.tar`, size });
     // The archive breaks together with its entry, and its reader gets the error; unheard, the entry's would end the
     // process.
     entry.on('error', () => undefined);
@@ -60,8 +60,4 @@ async function write(archive: Pack, { name, config, layers }: Parameters<typeof 
     entry.end(undefined);
   }
   archive.finalize();
-}
-
-function hex(digest: Digest): string {
-  return digest.slice('sha256:'.length);
 }

@@ -1,7 +1,7 @@
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
-import type { Digest } from '../../api/references.ts';
+import { type Digest, hexOf } from '../../api/references.ts';
 import { type Artifact, artifactManifest, pushContents, pushEmptyConfig } from '../artifact.ts';
 import { FileFacts } from '../contents/file-facts.ts';
 import { type Descriptor, digestOf } from '../digest.ts';
@@ -40,7 +40,7 @@ export async function pushBaseRecord(
   const { artifact, bytes } = recordDocuments(chainId, tree);
   await pushEmptyConfig(client, at, signal);
   await pushContents(client, at, artifact, signal);
-  const tag = `base-${chainId.slice('sha256:'.length, 'sha256:'.length + 32)}`;
+  const tag = `base-${hexOf(chainId).slice(0, 32)}`;
   return client.putManifest({ registry, repository, tag }, { mediaType: OCI_MANIFEST, bytes }, signal);
 }
 

@@ -103,7 +103,7 @@ export class BaseTree {
   readonly hasFacts: boolean;
 
   /** @param root is not changed any more. */
-  constructor(root: BaseDirectory, hasFacts = true) {
+  constructor(root: BaseDirectory, { hasFacts = true }: { readonly hasFacts?: boolean } = {}) {
     this.root = root;
     this.hasFacts = hasFacts;
     const textAt = (path: string) => {
@@ -197,7 +197,7 @@ export function parseBaseTree(bytes: Uint8Array, where: string): BaseTree {
     const packed: unknown = JSON.parse(gunzipSync(bytes, { maxOutputLength: MAX_BYTES }).toString('utf8'));
     const root = unpack(packed);
     if (root.kind !== 'directory') throw new TypeError('its root is no directory');
-    return new BaseTree(root, false);
+    return new BaseTree(root, { hasFacts: false });
   } catch (cause) {
     throw new ContentError(`${where}: is no record of a base image`, { cause });
   }

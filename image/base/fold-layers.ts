@@ -64,7 +64,7 @@ export class LayerFold {
   finish(): BaseTree {
     for (const way of OSTREE_OBJECTS) this.#forget(way);
     useUsrEtc(this.#root);
-    return new BaseTree(this.#root, this.#hasFacts);
+    return new BaseTree(this.#root, { hasFacts: this.#hasFacts });
   }
 
   async #take(item: LayerItem): Promise<void> {

@@ -74,8 +74,10 @@ export function contentsOf(tree: ContentTree, architecture: string): ImageConten
     os: os?.facts.kind === 'osRelease' ? os.facts.fields : {},
     databases: files.flatMap(({ path, facts }) => (facts.kind === 'packages' ? [{ ...facts, path }] : [])),
     unreadable: [
-      ...unreadableOf(files, true),
-      ...unreadableOf([...kargs, ...presets, ...sysusers, ...(os === undefined ? [] : [os])], false),
+      ...unreadableOf(files, { isDatabase: true }),
+      ...unreadableOf([...kargs, ...presets, ...sysusers, ...(os === undefined ? [] : [os])], {
+        isDatabase: false,
+      }),
     ],
     kernels: kernelsIn(root),
     kernelArguments: kargs.flatMap(({ facts }) => argumentsFor(facts, architecture)),
@@ -93,7 +95,10 @@ interface FoundFacts {
   readonly facts: FileFacts;
 }
 
-function unreadableOf(files: readonly FoundFacts[], isDatabase: boolean): readonly UnreadableFile[] {
+function unreadableOf(
+  files: readonly FoundFacts[],
+  { isDatabase }: Pick<UnreadableFile, 'isDatabase'>,
+): readonly UnreadableFile[] {
   return files.flatMap(({ path, facts }) =>
     facts.kind === 'unreadable' ? [{ path, why: facts.why, isDatabase }] : [],
   );

@@ -84,7 +84,7 @@ async function setUp(spec: Partial<MachineOSConfigSpec> = {}) {
       inForce,
       configs: () => undefined,
       record: [],
-      isHeld: false,
+      isRollback: false,
       signingKeys: { [signingKeyName(key.publicKey)]: key.publicKey },
       ...more,
     };
@@ -128,7 +128,8 @@ test('a new process reads no base again that the record names by digest, and one
 test('what a rollback labels again has to be on a base of the record', async () => {
   const { build, prover, claim, baseImage } = await setUp();
   const { image } = await build();
-  const held = (record: readonly PoolRevision[]) => prover()(claim(image, { isHeld: true, record }), signal);
+  const held = (record: readonly PoolRevision[]) =>
+    prover()(claim(image, { isRollback: true, record }), signal);
   expect(await held([aRevision({ baseImage })])).toMatchObject({ kind: 'proven', baseImage });
   expect(await held([])).toMatchObject({
     why: expect.stringMatching(/the record of the pool has no image of/),
@@ -149,7 +150,9 @@ test('an image on what commands made is recorded with it, if the signed statemen
   const { image, engineImage } = await build();
   expect(await prover()(claim(image), signal)).toMatchObject({ kind: 'proven', engineImages: [engineImage] });
   const record = [aRevision({ baseImage, engineImages: [engineImage ?? ''] })];
-  expect(await prover()(claim(image, { isHeld: true, record }), signal)).toMatchObject({ kind: 'proven' });
+  expect(await prover()(claim(image, { isRollback: true, record }), signal)).toMatchObject({
+    kind: 'proven',
+  });
   // Without signatures its label has to suffice.
   expect(await prover()(claim(image, { signingKeys: {} }), signal)).toMatchObject({ kind: 'proven' });
 });

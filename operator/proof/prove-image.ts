@@ -2,8 +2,8 @@ import type { Logger } from 'pino';
 import { isByDigest, repositoryOf } from '../../api/references.ts';
 import type { LocatedImage } from '../../builder/proof/compare-image.ts';
 import { type ImageToProve, proveImage } from '../../builder/proof/prove-image.ts';
+import { renderedRegistries } from '../../builder/rendered-registries.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../../builder/secrets.ts';
-import { renderedRegistries } from '../../builder/steps/make-image.ts';
 import { keptTree } from '../../builder/steps/tree-of-base.ts';
 import { baseRecordDigest } from '../../image/base/base-record.ts';
 import { BaseTrees } from '../../image/base/base-trees.ts';
@@ -49,14 +49,14 @@ interface ProvingMeans {
 
 /** @throws Error where the operator itself doesn't know yet what the image has to be. */
 async function prove(claim: ImageClaim, means: ProvingMeans, signal: AbortSignal): Promise<ImageProof> {
-  const { build, machineOSConfig, rendered, inForce, configs, signingKeys, isHeld } = claim;
+  const { build, machineOSConfig, rendered, inForce, configs, signingKeys, isRollback } = claim;
   const { metadata, spec, status } = build;
   if (inForce === undefined || inForce.policyDigest !== spec.policyDigest)
     throw new Error(
       `MachineOSBuild ${metadata.name} is of the disruption policies ${spec.policyDigest ?? 'none'}; those in force are ${inForce?.policyDigest ?? 'not recorded yet'}`,
     );
   const requested = rendered.spec.osImageURL || machineOSConfig.spec.baseImage;
-  if (!isHeld && !requested) return { kind: 'refused', why: 'no base image is requested' };
+  if (!isRollback && !requested) return { kind: 'refused', why: 'no base image is requested' };
   const requestedBase = spec.baseImage ?? '';
   if (!isByDigest(requestedBase)) {
     const why = `MachineOSBuild ${metadata.name} doesn't name its base image by digest`;
@@ -72,7 +72,7 @@ async function prove(claim: ImageClaim, means: ProvingMeans, signal: AbortSignal
       inForce,
       configs,
       signingKeys,
-      ...(isHeld ? { isRecordedBase: (image: string) => isRecordedBase(claim, image) } : {}),
+      ...(isRollback ? { isRecordedBase: (image: string) => isRecordedBase(claim, image) } : {}),
       treeOf: (base, stock) => knownTree(claim, means, { base, stock }, signal),
     },
     signal,

@@ -116,7 +116,7 @@ async function proofOf(digest: Digest): Promise<ImageProof> {
     inForce,
     configs: () => undefined,
     record: [],
-    isHeld: false,
+    isRollback: false,
     signingKeys: {},
   };
   return prove(claim, signal);

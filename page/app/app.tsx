@@ -24,7 +24,8 @@ export function App() {
 
   useEffect(() => {
     const stop = new AbortController();
-    void run(attempt === 0, { onView: show, onAbout: setAbout, onConnection: setConnection }, stop.signal);
+    const open = attempt === 0 ? redeemAndFollow : followSignedIn;
+    void open({ onView: show, onAbout: setAbout, onConnection: setConnection }, stop.signal);
     return () => stop.abort();
   }, [attempt, show]);
 
@@ -50,20 +51,24 @@ export function App() {
   );
 }
 
-async function run(
-  first: boolean,
-  { onView, onAbout, onConnection }: Omit<Follower, 'token'>,
-  signal: AbortSignal,
-): Promise<void> {
+/** For a tab that was just opened, perhaps with a key in its URL. */
+async function redeemAndFollow(follower: Omit<Follower, 'token'>, signal: AbortSignal): Promise<void> {
   try {
-    if (first) await redeemKey();
+    await redeemKey();
   } catch (error) {
     // A used key is an error only in a tab without a token.
     if (storedToken() === undefined) {
-      onConnection({ kind: 'refused', why: errorMessage(error) });
+      follower.onConnection({ kind: 'refused', why: errorMessage(error) });
       return;
     }
   }
+  await followSignedIn(follower, signal);
+}
+
+async function followSignedIn(
+  { onView, onAbout, onConnection }: Omit<Follower, 'token'>,
+  signal: AbortSignal,
+): Promise<void> {
   const refused = (connection: PageConnection) => {
     if (connection.kind === 'refused') forgetToken();
     onConnection(connection);

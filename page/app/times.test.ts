@@ -15,8 +15,8 @@ test.each([
 });
 
 test('a time can have seconds, and its day and zone', () => {
-  expect(clockTime(NOW + 10_000, BERLIN, true)).toBe('23:30:10');
-  expect(clockTime(Date.parse('2026-11-25T23:00:00Z'), BERLIN, false)).toBe('00:00');
+  expect(clockTime(NOW + 10_000, BERLIN, 'seconds')).toBe('23:30:10');
+  expect(clockTime(Date.parse('2026-11-25T23:00:00Z'), BERLIN, 'minutes')).toBe('00:00');
   expect(fullTime(NOW, BERLIN)).toBe('Wed 25 Nov 2026 23:30:00 Europe/Berlin');
 });
 

@@ -15,14 +15,14 @@ const TO_MINUTES = { hour: '2-digit', minute: '2-digit' } as const;
 const TO_SECONDS = { ...TO_MINUTES, second: '2-digit' } as const;
 const DAY = { weekday: 'short', day: 'numeric', month: 'short' } as const;
 
-/** @returns `22:05`, or with seconds `22:05:30`. */
-export function clockTime(time: number, timeZone: string, withSeconds: boolean): string {
-  return format(time, timeZone, withSeconds ? TO_SECONDS : TO_MINUTES);
+/** @returns `22:05`, or to seconds `22:05:30`. */
+export function clockTime(time: number, timeZone: string, to: 'minutes' | 'seconds'): string {
+  return format(time, timeZone, to === 'seconds' ? TO_SECONDS : TO_MINUTES);
 }
 
 /** @returns `22:05` on the day of `now`, else `Sat 28 Nov 22:05`; with the year if it is another one. */
 export function shortTime(time: number, timeZone: string, now: number): string {
-  const clock = clockTime(time, timeZone, false);
+  const clock = clockTime(time, timeZone, 'minutes');
   const day = (of: number) => format(of, timeZone, { ...DAY, year: 'numeric' });
   if (day(time) === day(now)) return clock;
   const sameYear = format(time, timeZone, { year: 'numeric' }) === format(now, timeZone, { year: 'numeric' });
@@ -32,7 +32,7 @@ export function shortTime(time: number, timeZone: string, now: number): string {
 /** @returns everything: `Sat 28 Nov 2026 22:05:30 Europe/Berlin`. */
 export function fullTime(time: number, timeZone: string): string {
   const day = format(time, timeZone, { ...DAY, year: 'numeric' }).replaceAll(',', '');
-  return `${day} ${clockTime(time, timeZone, true)} ${timeZone}`;
+  return `${day} ${clockTime(time, timeZone, 'seconds')} ${timeZone}`;
 }
 
 /** @returns the offset that a zone has at a time: `UTC+1`, `UTC-3:30`, `UTC`. */

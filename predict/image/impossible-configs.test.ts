@@ -18,7 +18,7 @@ test.each(impossibleConfigs)(
     const [pool] = cluster.pools;
     if (pool === undefined) throw new Error('there is no pool');
     expect(problemsOf(cluster)).toEqual([]);
-    const validate = renderingProblems(cluster, false).join();
+    const validate = renderingProblems(cluster).join();
     // The commands render and build end with these.
     const rendering = renderOffline(cluster, pool);
     const [plan] = planned(offlineCluster([]), cluster);
@@ -57,7 +57,7 @@ const whiteout = machineConfig(
 
 test('what an image alone can not carry concerns layered pools alone', () => {
   const standard = offlineCluster([pool, whiteout]);
-  expect(renderingProblems(standard, false)).toEqual([]);
+  expect(renderingProblems(standard)).toEqual([]);
   const [plan] = planned(offlineCluster([]), standard);
   expect(plan !== undefined && isHindered(plan)).toBe(false);
 });

@@ -177,14 +177,14 @@ test('problems that only a rendering has name the pool', () => {
     config('60-b', { extensions: ['kernel-devel'] }),
   ]);
   expect(problemsOf(cluster)).toEqual([]);
-  expect(renderingProblems(cluster, false)).toEqual([expect.stringMatching(/^pool worker: .*kernel-devel/)]);
+  expect(renderingProblems(cluster)).toEqual([expect.stringMatching(/^pool worker: .*kernel-devel/)]);
 });
 
 test('a pool in a file, as the operator left it, need not have its MachineConfigs there', () => {
   const pool = aPool('worker');
   const written = { ...pool, spec: { ...pool.spec, configuration: { name: 'rendered-worker-1' } } };
-  expect(renderingProblems(offlineCluster([written]), false)).toEqual([]);
-  expect(renderingProblems(offlineCluster([written], { isLive: true }), true)).toEqual([
+  expect(renderingProblems(offlineCluster([written]))).toEqual([]);
+  expect(renderingProblems(offlineCluster([written], { isLive: true }), { isLive: true })).toEqual([
     expect.stringMatching(/^pool worker: .*machineConfigSelector/),
   ]);
 });

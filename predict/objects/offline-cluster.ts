@@ -68,7 +68,7 @@ export interface OfflineCluster {
 export const OFFLINE_VERSION = 'offline';
 
 /** How objects of files or of a cluster are read. */
-interface Reading {
+export interface Reading {
   /** Limits for decompressed contents. */
   readonly limits?: Limits;
   /** They are a cluster's, which has no other pools; absent: pools that no file defines are made up. */

@@ -8,7 +8,13 @@ import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
 import { formatPoolProblem } from '../../machineconfig/service-configs.ts';
-import { type ObjectProblem, OFFLINE_VERSION, type OfflineCluster, problemsWith } from './offline-cluster.ts';
+import {
+  type ObjectProblem,
+  OFFLINE_VERSION,
+  type OfflineCluster,
+  problemsWith,
+  type Reading,
+} from './offline-cluster.ts';
 import { problemLines, renderOffline, serviceProblems, workerOf } from './offline-rendering.ts';
 import { unselectedImages } from './pinned-images.ts';
 
@@ -42,10 +48,13 @@ function registryProblems({ mirrors }: OfflineCluster): string[] {
 }
 
 /**
- * @param isLive the cluster has no other MachineConfigs; of files, a pool's may be elsewhere.
+ * @param reading a live cluster has no other MachineConfigs; of files, a pool's may be elsewhere.
  * @returns why pools can't be rendered although every object is valid by itself; one line each.
  */
-export function renderingProblems(cluster: OfflineCluster, isLive: boolean): string[] {
+export function renderingProblems(
+  cluster: OfflineCluster,
+  { isLive = false }: Pick<Reading, 'isLive'> = {},
+): string[] {
   return cluster.pools.flatMap((pool) => {
     if (!isLive && selectedConfigs(pool, cluster.configs).length === 0) return [];
     const rendering = renderOffline(cluster, pool);

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { stringify } from 'yaml';
-import type { Digest } from '../../api/references.ts';
+import { type Digest, hexOf } from '../../api/references.ts';
 import { sbomOf } from '../../container/sbom.ts';
 import { digestOf } from '../../image/digest.ts';
 import { archiveEntries, END_OF_ARCHIVE } from '../../image/layer/write-layer.ts';
@@ -102,7 +102,7 @@ function krewManifest(version: string, archives: readonly PlatformArchive[], dow
         platforms: archives.map(({ os, architecture, name, digest }) => ({
           selector: { matchLabels: { os, arch: architecture } },
           uri: `${downloads.replace(/\/$/, '')}/${name}`,
-          sha256: digest.slice('sha256:'.length),
+          sha256: hexOf(digest),
           files: [PROGRAM, ...COMPANIONS].map((file) => ({ from: file, to: '.' })),
           bin: PROGRAM,
         })),

@@ -51,7 +51,7 @@ export interface PoolRecorderParts {
 export interface PoolToRecord {
   readonly pool: MachineConfigPool;
   readonly target: PoolTarget;
-  /** The target that the pool would have if no rollback held it. */
+  /** The target that the pool would have without a rollback. */
   readonly ownTarget: PoolTarget;
   readonly rollback: Rollback;
   readonly rollbackRequest: RollbackRequest | undefined;
@@ -153,7 +153,7 @@ export class PoolRecorder {
   }
 
   /** @returns undefined where nobody says any more what the image has to be. */
-  #claimOf({ pool, record }: PoolToRecord, { build, isHeld }: Candidate): ImageClaim | undefined {
+  #claimOf({ pool, record }: PoolToRecord, { build, isRollback }: Candidate): ImageClaim | undefined {
     const { caches, options } = this.#parts;
     const { name } = pool.metadata;
     const machineOSConfig = caches.machineOSConfigs.get(name);
@@ -165,7 +165,7 @@ export class PoolRecorder {
       machineOSConfig,
       rendered,
       record,
-      isHeld,
+      isRollback,
       inForce: policiesOfPool(status, name),
       configs: (config) => caches.machineConfigs.get(config),
       signingKeys: caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, options.namespace)?.data ?? {},
@@ -251,17 +251,17 @@ export class PoolRecorder {
 
 interface Candidate {
   readonly build: MachineOSBuild;
-  /** Whether a rollback holds the pool at its image. */
-  readonly isHeld: boolean;
+  /** Whether a rollback takes the pool to its image. */
+  readonly isRollback: boolean;
 }
 
 /** The builds whose images may be recorded: of the pool's own target, and of what it is rolled back to. */
 function candidatesOf({ ownTarget, rollback }: PoolToRecord): readonly Candidate[] {
   const own = ownTarget.kind === 'awaiting-image' ? ownTarget.candidate : undefined;
-  const held = rollback.kind === 'held' ? rollback.candidate : undefined;
+  const relabelled = rollback.kind === 'rolled-back' ? rollback.candidate : undefined;
   return [
-    ...(own === undefined ? [] : [{ build: own, isHeld: false }]),
-    ...(held === undefined ? [] : [{ build: held, isHeld: true }]),
+    ...(own === undefined ? [] : [{ build: own, isRollback: false }]),
+    ...(relabelled === undefined ? [] : [{ build: relabelled, isRollback: true }]),
   ];
 }
 
@@ -281,7 +281,7 @@ function assignable(target: PoolTarget, hasUnassignedNodes: boolean): readonly N
       return [];
     case 'standard':
     case 'layered':
-    case 'held':
+    case 'rolled-back':
       return [target.target];
     case 'awaiting-image':
       return hasUnassignedNodes ? [target.initialTarget] : [];

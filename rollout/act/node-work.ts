@@ -296,7 +296,7 @@ export class NodeWork {
 
   async #keepLease(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
     const { name } = piece.node.metadata;
-    const holding = await this.#parts.leases.hold(name, `update to ${configOf(piece)}`, signal);
+    const holding = await this.#parts.leases.acquire(name, `update to ${configOf(piece)}`, signal);
     switch (holding.by) {
       case 'us':
       case 'nobody':

@@ -247,7 +247,7 @@ export class PoolObserver {
         : decideRollback(rollbackRequest, ownTarget, known(), now);
     return {
       settings: { ...settings, closed: closedBecause(rollback, deadline) ?? settings.closed },
-      target: rollback.kind === 'held' ? rollback.target : ownTarget,
+      target: rollback.kind === 'rolled-back' ? rollback.target : ownTarget,
       rollback,
       rollbackRequest,
       deadline,

@@ -158,7 +158,7 @@ export class PoolController {
     } else if (rollback.kind === 'over') {
       await write(null);
       events(undefined).normal(pool, 'RollbackOver', `The rollback has ended: ${rollback.why}`);
-    } else if (rollback.kind === 'held' && rollback.from !== undefined) {
+    } else if (rollback.kind === 'rolled-back' && rollback.from !== undefined) {
       const { from, waitsUntil, target } = rollback;
       await write({ ...settings.rollback, from, ...present({ waitsUntil }) });
       const message = `Rolling back to ${formatPoolTarget(target)}: ${target.why}`;
@@ -176,10 +176,10 @@ export class PoolController {
     const { reason } = rollbackRequest;
     if (settings.rollback !== undefined) {
       // Somebody rolled it back before; their request is not the deadline's to end.
-      if (rollback.kind !== 'held' || rollback.from !== undefined) return;
+      if (rollback.kind !== 'rolled-back' || rollback.from !== undefined) return;
       const held = JSON.stringify({ ...settings.rollback, unconfirmed: deadline.request.id });
       await this.#annotate(pool, { ...ended, [annotations.rollback]: held }, signal);
-    } else if (rollback.kind === 'held') {
+    } else if (rollback.kind === 'rolled-back') {
       const { from, waitsUntil } = rollback;
       const held = JSON.stringify({ ...rollbackRequest, ...present({ from, waitsUntil }) });
       await this.#annotate(pool, { ...ended, [annotations.rollback]: held }, signal);
@@ -327,7 +327,7 @@ function newlyHeld(
 
 /** @returns ms until a pool that is rolled back no longer waits for a label; no event marks that moment. */
 function rollbackWait({ target }: PoolObservation, { at }: PoolDecision): number | undefined {
-  return target.kind === 'held' && target.awaits !== undefined
+  return target.kind === 'rolled-back' && target.awaits !== undefined
     ? Math.max(1, target.awaits.until - at)
     : undefined;
 }

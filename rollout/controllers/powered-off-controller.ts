@@ -7,7 +7,7 @@ import { HELD_RETRY } from './observe-holders.ts';
 export interface PoweredOffControllerParts {
   readonly caches: Pick<Caches, 'nodes'>;
   /** Those that are held for machines that were switched off. */
-  readonly leases: Pick<NodeLeases, 'hold' | 'isOurs' | 'release' | 'renewAfter'>;
+  readonly leases: Pick<NodeLeases, 'acquire' | 'isOurs' | 'release' | 'renewAfter'>;
 }
 
 /**
@@ -32,7 +32,7 @@ export class PoweredOffController {
       if (leases.isOurs(name)) await leases.release(name, signal);
       return done;
     }
-    const { by } = await leases.hold(name, why, signal);
+    const { by } = await leases.acquire(name, why, signal);
     return requeueAfter(by === 'us' ? leases.renewAfter : HELD_RETRY);
   }
 }

@@ -10,7 +10,7 @@ export const ALERTS_UNKNOWN = 'AlertsUnknown';
 /** The pool waits while alerts that it names are firing. */
 export const alerts = {
   kind: 'start',
-  reasons: ['AlertsFiring', ALERTS_UNKNOWN],
+  reasons: { AlertsFiring: 'others', [ALERTS_UNKNOWN]: 'others' },
   hold: (
     { alerts: look }: Pick<PoolObservation, 'alerts'>,
     nodes: readonly NodeState[],

@@ -146,7 +146,7 @@ function isBuiltFor({ metadata, status }: MachineOSConfig): boolean {
 /** A pool waits until others are Updated and have baked. A new node takes pods with the target, so it waits, too. */
 export const dependencies = {
   kind: 'start',
-  reasons: ['DependencyCircle', 'AwaitingPools'],
+  reasons: { DependencyCircle: 'admin', AwaitingPools: 'progress' },
   hold: (
     { awaitedPools: find, now }: Pick<GateContext, 'awaitedPools' | 'now'>,
     nodes: readonly NodeState[],

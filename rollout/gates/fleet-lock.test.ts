@@ -74,7 +74,7 @@ describe('a pool whose reboots a lock service coordinates', () => {
     const taints = [{ key: 'node.shale.dev/not-configured', effect: 'NoSchedule' }];
     expect(decided(full, { node: staged('a', REBOOT, { spec: { taints } }) }).steps).toEqual([]);
     const target: PoolTarget = {
-      kind: 'held',
+      kind: 'rolled-back',
       target: { config: 'rendered-worker-2' },
       sameContent: new Set(),
       why: 'rolled back',

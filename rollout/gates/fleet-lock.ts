@@ -12,7 +12,7 @@ export const SLOT_UNKNOWN = 'RebootSlotUnknown';
  */
 export const fleetLock = {
   kind: 'disruption',
-  reasons: ['AwaitingRebootSlot', SLOT_UNKNOWN],
+  reasons: { AwaitingRebootSlot: 'progress', [SLOT_UNKNOWN]: 'others' },
   backsOut: false,
   hold: (
     { fleetLock: look }: Pick<PoolObservation, 'fleetLock'>,

@@ -128,7 +128,7 @@ describe('a rollout', () => {
 
   it('starts no rollback on a node that somebody drains either', () => {
     const target = {
-      kind: 'held',
+      kind: 'rolled-back',
       target: { config: 'rendered-worker-2' },
       sameContent: new Set<string>(),
       why: 'rolled back by ann',

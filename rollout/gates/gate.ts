@@ -31,14 +31,22 @@ export interface HolderGate {
 }
 
 /**
+ * What ends a hold: the progress of rollouts and reboots, or time; somebody outside of them, who may take long; an
+ * admin's change alone.
+ */
+export type EndedBy = 'progress' | 'others' | 'admin';
+
+/** The reasons of a gate's holds, which are those of the condition UpdatesHeld and of its metric. */
+export type HoldReasons = Readonly<Record<string, EndedBy>>;
+
+/**
  * Delays the start of nodes that were chosen, until others have proven the target. What has started is finished, and
  * what undoes a change doesn't wait (delay-starts.ts). It delays arming, too: from then on any reboot applies the
  * target.
  */
 export interface StartGate {
   readonly kind: 'start';
-  /** Of its holds: reasons of the condition UpdatesHeld, and of its metric. */
-  readonly reasons: readonly string[];
+  readonly reasons: HoldReasons;
   /** @param nodes those that were chosen and may be delayed, at least one. */
   readonly hold: (context: GateContext, nodes: readonly NodeState[]) => StartHold | undefined;
 }
@@ -58,8 +66,7 @@ export interface TimeGate {
  */
 export interface DisruptionGate {
   readonly kind: 'disruption';
-  /** Of its holds: reasons of the condition UpdatesHeld, and of its metric. */
-  readonly reasons: readonly string[];
+  readonly reasons: HoldReasons;
   /** Whether a node that is being drained is put back when the gate is closed; otherwise it stays cordoned. */
   readonly backsOut: boolean;
   /** @param nodes those that would be drained or rebooted now, at least one. */

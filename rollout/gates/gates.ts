@@ -8,7 +8,7 @@ import { deletion } from './deletion.ts';
 import { dependencies } from './dependencies.ts';
 import { fleetLock } from './fleet-lock.ts';
 import { foreignTaint } from './foreign-taint.ts';
-import type { Gate, GateContext } from './gate.ts';
+import type { EndedBy, Gate, GateContext } from './gate.ts';
 import { halted } from './halted.ts';
 import type { Hold } from './hold.ts';
 import { leaseHeld } from './lease-held.ts';
@@ -69,9 +69,9 @@ export const startGates = gatesOf('start');
 export const timeGates = gatesOf('time');
 export const disruptionGates = gatesOf('disruption');
 
-/** What a rollout waits for before it starts with further nodes: reasons of the condition UpdatesHeld. */
-export const START_WAIT_REASONS: readonly string[] = [...startGates, ...disruptionGates].flatMap(
-  ({ reasons }) => reasons,
+/** By each reason of the condition UpdatesHeld: what ends the wait before a rollout starts with further nodes. */
+export const START_WAITS: ReadonlyMap<string, EndedBy> = new Map(
+  [...startGates, ...disruptionGates].flatMap(({ reasons }) => Object.entries(reasons)),
 );
 
 /**

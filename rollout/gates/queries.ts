@@ -10,7 +10,7 @@ export const QUERIES_UNKNOWN = 'QueriesUnknown';
 /** The pool waits while queries that it names have a result. */
 export const queries = {
   kind: 'start',
-  reasons: ['QueriesHold', QUERIES_UNKNOWN],
+  reasons: { QueriesHold: 'others', [QUERIES_UNKNOWN]: 'others' },
   hold: (
     { queries: look }: Pick<PoolObservation, 'queries'>,
     nodes: readonly NodeState[],

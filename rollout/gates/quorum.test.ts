@@ -225,7 +225,7 @@ describe('a pool', () => {
     const cluster = three({ b: { down: true } });
     const [node = aNode('a')] = cluster;
     const target = {
-      kind: 'held',
+      kind: 'rolled-back',
       target: { config: 'rendered-worker-2' },
       sameContent: new Set<string>(),
       why: 'rolled back',

@@ -97,7 +97,7 @@ const AT_WORK = 'is being updated';
 /** What votes is drained and rebooted only while the others can decide without it. */
 export const quorum = {
   kind: 'disruption',
-  reasons: [NO_QUORUM],
+  reasons: { [NO_QUORUM]: 'others' },
   backsOut: true,
   hold: (
     { quorum: look }: Pick<PoolObservation, 'quorum'>,

@@ -59,7 +59,7 @@ interface Awaiting {
  */
 export const vulnerabilities = {
   kind: 'start',
-  reasons: [BROUGHT, UNKNOWN],
+  reasons: { [BROUGHT]: 'others', [UNKNOWN]: 'others' },
   hold: (
     { settings: { holds }, targetBases: target, nodes }: Awaiting,
     states: readonly NodeState[],

@@ -94,7 +94,7 @@ interface InWaves {
 /** A rollout goes in waves. A new node belongs to none: no pod runs on it, and the cluster may need it. */
 export const wavesGate = {
   kind: 'start',
-  reasons: ['WaveIncomplete', 'Baking'],
+  reasons: { WaveIncomplete: 'progress', Baking: 'progress' },
   hold: ({ settings, states, settled, now }: InWaves, nodes: readonly NodeState[]): StartHold | undefined => {
     const wave = waveState(settings.waves, states, settled, now);
     if (wave === undefined) return undefined;

@@ -58,7 +58,7 @@ export function chooseAssignments(
     const holder = diskHolderOn(observation, observed, now);
     const mayMove =
       moves &&
-      !isHeld(observation, node, machineConfigNode) &&
+      !assignsNothing(observation, node, machineConfigNode) &&
       holder === undefined &&
       (!takesRoom || staging < stagingLimit);
     if (mayMove && takesRoom) staging += 1;
@@ -85,9 +85,9 @@ function assignedByPool({ pool, policyDigest, imageSigningKeys, settings }: Pool
 
 /**
  * A pool that is paused, or an operator that is not to update nodes, assigns no target. With spec.shale.prefetch a
- * paused pool assigns it to nodes that no update holds: what was granted before the pause ends as it was granted.
+ * paused pool assigns it to nodes that are in no update: what was granted before the pause ends as it was granted.
  */
-function isHeld(
+function assignsNothing(
   { pool, settings }: PoolObservation,
   node: Node,
   { spec }: Pick<MachineConfigNode, 'spec'>,

@@ -78,7 +78,7 @@ function imageOfNewNodes(target: PoolTarget): string | undefined {
       return undefined;
     case 'standard':
     case 'layered':
-    case 'held':
+    case 'rolled-back':
       return target.target.image;
     case 'awaiting-image':
       return target.initialTarget.image;

@@ -16,7 +16,7 @@ const layered: PoolTarget = {
   sameContent: new Set([NEW]),
 };
 const held = (of: string | undefined): PoolTarget => ({
-  kind: 'held',
+  kind: 'rolled-back',
   target: { config: 'rendered-worker-1', image: of },
   why: 'rolled back',
   ownTarget: layered,

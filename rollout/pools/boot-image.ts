@@ -27,7 +27,7 @@ export function bootImageOf(
       return before;
     case 'standard':
       return undefined;
-    case 'held': {
+    case 'rolled-back': {
       // A new node must not boot the image that the pool was rolled back from.
       const { image } = target.target;
       return image === undefined ? undefined : { image, proof: 'Rollback' };

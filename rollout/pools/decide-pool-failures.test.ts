@@ -45,7 +45,7 @@ describe('a failed node', () => {
     expect(goesBack({ autoRollback: false })).toBeUndefined();
     expect(goesBack({ autoRollback: true }, {}, { paused: true })).toBeUndefined();
     const held: PoolTarget = {
-      kind: 'held',
+      kind: 'rolled-back',
       target: { config: 'rendered-worker-2' },
       sameContent: new Set(),
       why: '',

@@ -279,7 +279,7 @@ const LONGEST_WAIT = 3_600_000;
 
 /** Nothing begins before the pool has the image that its nodes go to, or the label by which they go back to it. */
 function isReadyToTake(target: PoolTarget): boolean {
-  return target.kind !== 'awaiting-image' && !(target.kind === 'held' && target.awaits !== undefined);
+  return target.kind !== 'awaiting-image' && !(target.kind === 'rolled-back' && target.awaits !== undefined);
 }
 
 /**
@@ -326,7 +326,7 @@ function choiceLimits(
 /** Once: a pool that fails at the target of a rollback needs an admin. */
 function rollbackTo(observation: PoolObservation): NodeTarget | undefined {
   const { settings, target, lastGood } = observation;
-  const free = target.kind !== 'held' && settings.rollback === undefined;
+  const free = target.kind !== 'rolled-back' && settings.rollback === undefined;
   return settings.autoRollback && free && poolHold(observation) === undefined ? lastGood?.() : undefined;
 }
 

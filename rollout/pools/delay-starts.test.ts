@@ -122,7 +122,7 @@ describe('a pool that alerts hold back', () => {
 
   it('rolls back, most likely because of them', () => {
     const target: PoolTarget = {
-      kind: 'held',
+      kind: 'rolled-back',
       target: { config: 'rendered-1' },
       sameContent: new Set(),
       why: 'rolled back',
@@ -197,7 +197,7 @@ describe('what undoes a change waits for nothing', () => {
 
   it('a rollback', () => {
     const target: PoolTarget = {
-      kind: 'held',
+      kind: 'rolled-back',
       target: { config: 'rendered-1' },
       sameContent: new Set(),
       why: 'rolled back',
@@ -267,7 +267,7 @@ describe('a pool that must not get a vulnerability', () => {
 
   it('rolls back', () => {
     const held: PoolTarget = {
-      kind: 'held',
+      kind: 'rolled-back',
       target: { config: 'rendered-1', image: image('1') },
       sameContent: new Set(),
       why: 'rolled back',

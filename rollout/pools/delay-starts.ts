@@ -27,7 +27,7 @@ export interface Started extends Pick<Choice, 'begin'> {
  * @returns the nodes to start with, and what the others wait for; no wait where there are no others.
  */
 export function delayStarts(begin: Choice['begin'], context: GateContext): Started {
-  if (context.target.kind === 'held' || begin.length === 0)
+  if (context.target.kind === 'rolled-back' || begin.length === 0)
     return { begin, waits: [], heldFor: () => undefined };
   const states = new Map(context.states.map((state) => [state.name, state]));
   const observed = new Map(context.nodes.map((each) => [each.node.metadata.name, each]));

@@ -18,10 +18,10 @@ export interface ImageClaim {
   /** What the nodes of the pool may run, of which only the operator writes. */
   readonly record: readonly PoolRevision[];
   /**
-   * Whether it has to be on a base of the record, as an image that a rollback holds, and not on the one that is
-   * requested now.
+   * Whether it has to be on a base of the record, as an image that the pool is rolled back to, and not on the one
+   * that is requested now.
    */
-  readonly isHeld: boolean;
+  readonly isRollback: boolean;
   /** Public keys that nodes accept, by name; none if signing is disabled. */
   readonly signingKeys: Readonly<Record<string, string>>;
 }

@@ -64,8 +64,8 @@ const NAMED_NODES = 10;
 
 export function updatedVerdict({ target, machineCount, decision }: PoolStatusInputs, done: boolean): Verdict {
   if (!done) return { status: 'False', reason: 'NodesOutstanding', message: '' };
-  if (target.kind === 'held')
-    return { status: 'False', reason: 'RolledBack', message: `The pool was ${formatHold(target)}` };
+  if (target.kind === 'rolled-back')
+    return { status: 'False', reason: 'RolledBack', message: `The pool was ${formatRolledBack(target)}` };
   const away = decision.states.filter(isAway).length;
   const all = formatAllRun(machineCount, away, formatPoolTarget(target));
   const recovered = listed(decision.states.flatMap((node) => recoveryOf(node) ?? []).toSorted());
@@ -80,12 +80,12 @@ function formatAllRun(nodes: number, away: number, target: string): string {
   return nodes === 1 ? `The pool's only node runs ${target}` : `All ${nodes} nodes run ${target}`;
 }
 
-function formatHold({ why, ownTarget }: PoolTarget & { readonly kind: 'held' }): string {
+function formatRolledBack({ why, ownTarget }: PoolTarget & { readonly kind: 'rolled-back' }): string {
   return `${why}; it stays there until the annotation ${annotations.rollback} is removed or its target is no longer ${formatPoolTarget(ownTarget)}`;
 }
 
 /** What nodes do to get there, where it is not what the change itself cost. */
-function formatRollback({ why, awaits, reboots }: PoolTarget & { readonly kind: 'held' }): string[] {
+function formatRollback({ why, awaits, reboots }: PoolTarget & { readonly kind: 'rolled-back' }): string[] {
   if (awaits !== undefined) {
     const until = new Date(awaits.until).toISOString();
     return [
@@ -141,8 +141,8 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
   const { target, machineCount, decision } = inputs;
   const count = `${updated} of ${plural(machineCount, 'node')} ${machineCount === 1 ? 'runs' : 'run'} ${formatPoolTarget(target)}`;
   if (done) {
-    return target.kind === 'held'
-      ? { status: 'False', reason: 'RolledBack', message: `${count}; ${formatHold(target)}` }
+    return target.kind === 'rolled-back'
+      ? { status: 'False', reason: 'RolledBack', message: `${count}; ${formatRolledBack(target)}` }
       : { status: 'False', reason: 'AllNodesUpdated', message: '' };
   }
   const closed = closedVerdict(inputs, count);
@@ -152,13 +152,13 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
   if (waits !== undefined) return waits;
   const { slotsTaken, skipped } = decision;
   const why = [
-    ...(target.kind === 'held' ? formatRollback(target) : []),
+    ...(target.kind === 'rolled-back' ? formatRollback(target) : []),
     ...(slotsTaken ? [formatSlotsTaken(decision.unavailable, [...decision.domainWaits.values()])] : []),
   ];
   return {
     status: 'True',
     reason:
-      target.kind === 'held'
+      target.kind === 'rolled-back'
         ? 'RollingBack'
         : slotsTaken
           ? 'MaxUnavailableReached'
@@ -319,7 +319,7 @@ export function formatPoolTarget(target: PoolTarget): string {
       return 'no configuration';
     case 'standard':
       return target.target.config;
-    case 'held': {
+    case 'rolled-back': {
       const { config, image } = target.target;
       return image === undefined ? config : `${config} as ${image}`;
     }

@@ -196,7 +196,7 @@ describe('a rollout that has stopped', () => {
   const lastGood = () => ({ config: OLD });
   const auto = { settings: { autoRollback: true }, observation: { lastGood } };
   const held: PoolTarget = {
-    kind: 'held',
+    kind: 'rolled-back',
     target: { config: NEW },
     sameContent: new Set(),
     why: '',

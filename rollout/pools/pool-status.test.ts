@@ -391,7 +391,7 @@ describe('the architectures of a pool', () => {
 
 describe('a pool that was rolled back', () => {
   const target: PoolStatusInputs['target'] = {
-    kind: 'held',
+    kind: 'rolled-back',
     target: { config: 'rendered-worker-1' },
     sameContent: new Set(),
     why: 'rolled back by ada: slow',

@@ -156,7 +156,7 @@ function architecturesToBuild(reported: Iterable<string>): string[] {
 }
 
 function configurationOf({ pool, target }: PoolStatusInputs): PoolConfiguration | undefined {
-  if (target.kind !== 'held') return pool.spec.configuration;
+  if (target.kind !== 'rolled-back') return pool.spec.configuration;
   const { config } = target.target;
   return pool.status?.configuration?.name === config ? pool.status.configuration : { name: config };
 }
@@ -171,7 +171,7 @@ function streamOf(
 }
 
 function isResolved(target: PoolTarget): boolean {
-  return target.kind === 'standard' || target.kind === 'layered' || target.kind === 'held';
+  return target.kind === 'standard' || target.kind === 'layered' || target.kind === 'rolled-back';
 }
 
 const BUILD_CONDITIONS = ['BuildPending', 'Building', 'BuildSuccess', 'BuildFailed'] as const;
@@ -255,7 +255,7 @@ function buildState(
       return undefined;
     case 'awaiting-image':
       return { type: target.state, message: target.why };
-    case 'held':
+    case 'rolled-back':
       return buildState(target.ownTarget);
     case 'layered':
       return { type: 'BuildSuccess', message: `MachineOSBuild ${target.build}: ${target.target.image}` };

@@ -38,22 +38,22 @@ export type PoolTarget =
       /** A build whose image is recorded once the operator has computed the same one. */
       readonly candidate?: MachineOSBuild;
     }
-  /** The pool was rolled back (rollback.ts) and stays there; `ownTarget`: what it goes to when the hold ends. */
+  /** The pool was rolled back (rollback.ts) and stays there; `ownTarget`: what it goes to when the rollback ends. */
   | {
-      readonly kind: 'held';
+      readonly kind: 'rolled-back';
       readonly target: NodeTarget;
       /** Images whose content is the target's under other labels, the target among them; empty in standard mode. */
       readonly sameContent: ReadonlySet<string>;
       readonly why: string;
       readonly ownTarget: PoolTarget;
       /** Another label of the image is to come, by which nodes don't reboot: until then they keep what they have. */
-      readonly awaits?: HeldWait;
+      readonly awaits?: RelabelWait;
       /** Why nodes reboot to the image that could be rolled back live by another label. */
       readonly reboots?: string | undefined;
     };
 
 /** What a pool that is rolled back waits for. */
-export interface HeldWait {
+export interface RelabelWait {
   readonly why: string;
   /** ms since the epoch: when it waits no longer, and nodes reboot. */
   readonly until: number;
@@ -68,7 +68,7 @@ export function configOf(target: PoolTarget): string | undefined {
       return target.config;
     case 'standard':
     case 'layered':
-    case 'held':
+    case 'rolled-back':
       return target.target.config;
   }
 }
@@ -185,7 +185,7 @@ export function nodeTarget(pool: PoolTarget, node: MachineConfigNode | undefined
       return node === undefined ? pool.initialTarget : undefined;
     case 'layered':
       return runningSame(pool, node) ?? pool.target;
-    case 'held':
+    case 'rolled-back':
       // A node that has nothing yet reboots under either label.
       return (
         runningSame(pool, node) ?? (node === undefined || pool.awaits === undefined ? pool.target : undefined)
@@ -195,7 +195,7 @@ export function nodeTarget(pool: PoolTarget, node: MachineConfigNode | undefined
 
 /** A relabelled image is the same system under another name: nothing is won by moving a node to it. */
 function runningSame(
-  { target: { config }, sameContent }: PoolTarget & { readonly kind: 'layered' | 'held' },
+  { target: { config }, sameContent }: PoolTarget & { readonly kind: 'layered' | 'rolled-back' },
   node: MachineConfigNode | undefined,
 ): NodeTarget | undefined {
   const { mode, configVersion, configImage } = node?.status ?? {};

@@ -33,7 +33,7 @@ const layered = (target: typeof bad): PoolTarget => ({
   sameContent: new Set([target.image]),
 });
 const undone: PoolTarget = {
-  kind: 'held',
+  kind: 'rolled-back',
   target: former,
   sameContent: new Set([former.image]),
   why: 'rolled back',

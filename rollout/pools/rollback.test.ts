@@ -56,9 +56,9 @@ const request = (more: Partial<RollbackRequest> = {}): RollbackRequest => ({
 describe('a requested rollback', () => {
   it('to an image that was built for the pool holds the pool there, and records its own target', () => {
     expect(decideRollback(request({ image: image('1') }), ownTarget, known)).toEqual({
-      kind: 'held',
+      kind: 'rolled-back',
       target: {
-        kind: 'held',
+        kind: 'rolled-back',
         target: { config: 'rendered-worker-1', image: image('1') },
         sameContent: new Set([image('1')]),
         why: 'rolled back by ada: slow',
@@ -90,7 +90,9 @@ describe('a requested rollback', () => {
       kind: 'refused',
       why: `the record of the pool has no image ${image('0')} of rendered-worker-0`,
     });
-    expect(decideRollback(claimed, ownTarget, { ...known, record: recorded(...ran) }).kind).toBe('held');
+    expect(decideRollback(claimed, ownTarget, { ...known, record: recorded(...ran) }).kind).toBe(
+      'rolled-back',
+    );
   });
 
   it('to an image that was deleted from the registry is refused', () => {
@@ -122,11 +124,11 @@ describe('a requested rollback', () => {
 
   const from = { config: 'rendered-worker-2', layered: true, image: image('2') };
   it.each<[string, PoolTarget, string]>([
-    ['wants the same', ownTarget, 'held'],
+    ['wants the same', ownTarget, 'rolled-back'],
     [
       'wants the same under other labels',
       { ...layered('rendered-worker-2', '9'), sameContent: new Set([image('2'), image('9')]) } as PoolTarget,
-      'held',
+      'rolled-back',
     ],
     [
       'waits for the same image to be built again',
@@ -137,7 +139,7 @@ describe('a requested rollback', () => {
         why: '',
         initialTarget: { config: '' },
       },
-      'held',
+      'rolled-back',
     ],
     ['wants another config', layered('rendered-worker-3', '3'), 'over'],
     ['wants another image', layered('rendered-worker-2', '3'), 'over'],
@@ -168,7 +170,7 @@ describe('a requested rollback to an image whose label does not list what nodes 
   const waitsUntil = new Date(until).toISOString();
   const targetOf = (more: Partial<RollbackRequest>, now = NOW, at = short) => {
     const decided = decideRollback({ ...asked, ...more }, ownTarget, at, now);
-    return decided.kind === 'held' ? decided.target : undefined;
+    return decided.kind === 'rolled-back' ? decided.target : undefined;
   };
 
   it('waits for another label, and writes down for how long', () => {
@@ -211,7 +213,7 @@ describe('a requested rollback to an image whose label does not list what nodes 
     const images = { ...short.images, builds, isRecorded: () => true };
     const target = targetOf({}, NOW, { ...short, record, images });
     expect(target).toEqual({
-      kind: 'held',
+      kind: 'rolled-back',
       target: relabelled,
       sameContent: new Set([image('1'), image('7')]),
       why: 'rolled back by ada: slow',
@@ -381,9 +383,9 @@ it.each<[string, PoolTarget, Partial<RollbackRequest>]>([
 it('a rollback from what is not rendered yet holds the pool, and is of what is rendered then', () => {
   const due = { ...known, isRenderingDue: true };
   const early = decideRollback(request(), layered(one.config, '1'), due);
-  expect(early).toMatchObject({ kind: 'held', from: undefined, target: { target: one } });
+  expect(early).toMatchObject({ kind: 'rolled-back', from: undefined, target: { target: one } });
   expect(decideRollback(request(), ownTarget, known)).toMatchObject({
-    kind: 'held',
+    kind: 'rolled-back',
     from: { config: 'rendered-worker-2', layered: true, image: image('2') },
   });
 });

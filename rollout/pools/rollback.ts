@@ -3,14 +3,14 @@ import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { byCodeUnits } from '../../api/order.ts';
-import { heldImage, type ImageKnowledge } from './held-image.ts';
 import type { NodeTarget } from './node-target.ts';
 import { isRecorded, type PoolRecord, recordedTarget } from './pool-record.ts';
 import type { PoolTarget } from './pool-target.ts';
+import { type ImageKnowledge, rollbackLabel } from './rollback-label.ts';
 import { recordedOfSameContent } from './same-content.ts';
 
 type Origin = NonNullable<RollbackRequest['from']>;
-type HeldTarget = Extract<PoolTarget, { kind: 'held' }>;
+type RolledBackTarget = Extract<PoolTarget, { kind: 'rolled-back' }>;
 
 /** The state of a request to roll back. */
 export type Rollback =
@@ -18,8 +18,8 @@ export type Rollback =
   | { readonly kind: 'none' }
   /** `from`: to be written into the annotation, where it is not there yet. */
   | {
-      readonly kind: 'held';
-      readonly target: HeldTarget;
+      readonly kind: 'rolled-back';
+      readonly target: RolledBackTarget;
       readonly from: Origin | undefined;
       /** RFC 3339; to be written with it. */
       readonly waitsUntil?: string | undefined;
@@ -52,7 +52,7 @@ export interface RollbackKnowledge {
 /**
  * Decides about a request to roll back.
  *
- * It holds for as long as the pool's own target is the one it was rolled back from: a corrected MachineConfig, another
+ * It lasts for as long as the pool's own target is the one it was rolled back from: a corrected MachineConfig, another
  * image or the end of layering ends it. A layered pool is rolled back only to an image of its record: under a label
  * that lists what its nodes run, if that comes in time, so that nodes undo live what they did live.
  *
@@ -83,8 +83,8 @@ export function decideRollback(
   const { candidate, ...label } = labelled(target, known, wait);
   const starts = from === undefined && !isEarly ? { from: origin, waitsUntil: waitsUntil(origin, now) } : {};
   return {
-    kind: 'held',
-    target: { kind: 'held', why, ownTarget, ...label },
+    kind: 'rolled-back',
+    target: { kind: 'rolled-back', why, ownTarget, ...label },
     from: undefined,
     ...starts,
     candidate,
@@ -93,7 +93,7 @@ export function decideRollback(
 
 /**
  * ms for which nodes wait for another label of the image that they are rolled back to. The builder takes a second or
- * two; undoing goes before avoiding a reboot, so a builder that is away holds up no rollback for longer.
+ * two; undoing goes before avoiding a reboot, so a builder that is away delays no rollback for longer.
  */
 export const RELABEL_LIMIT = 60_000;
 
@@ -117,7 +117,7 @@ function labelled(
   target: NodeTarget,
   { record, images }: RollbackKnowledge,
   { until, now }: { readonly until: number; readonly now: number },
-): Pick<HeldTarget, 'target' | 'sameContent' | 'awaits' | 'reboots'> & {
+): Pick<RolledBackTarget, 'target' | 'sameContent' | 'awaits' | 'reboots'> & {
   readonly candidate?: MachineOSBuild | undefined;
 } {
   const { image } = target;
@@ -125,10 +125,10 @@ function labelled(
   const build = images.builds.find(({ status }) => status?.digestedImagePushSpec === image);
   const others = build === undefined ? [] : recordedOfSameContent(images.builds, build, record);
   const sameContent = new Set([...others, image]);
-  const held = heldImage(image, images);
-  if (held.kind === 'found')
-    return { target: { ...target, image: held.image }, sameContent, reboots: held.reboots };
-  const { why, candidate } = held;
+  const label = rollbackLabel(image, images);
+  if (label.kind === 'found')
+    return { target: { ...target, image: label.image }, sameContent, reboots: label.reboots };
+  const { why, candidate } = label;
   return {
     target,
     sameContent,
@@ -283,7 +283,7 @@ function originOf(ownTarget: PoolTarget): Origin | undefined {
       return { config: ownTarget.target.config, layered: true, image: ownTarget.target.image };
     case 'awaiting-image':
       return { config: ownTarget.config, layered: true };
-    case 'held':
+    case 'rolled-back':
       return originOf(ownTarget.ownTarget);
   }
 }

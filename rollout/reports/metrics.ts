@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { nodeStateNames } from '../../api/node-state.ts';
 import type { Pass } from '../../cluster/controller.ts';
 import type { NotificationResult } from '../../cluster/notifications.ts';
-import { START_WAIT_REASONS } from '../gates/gates.ts';
+import { START_WAITS } from '../gates/gates.ts';
 import type { Hold } from '../gates/hold.ts';
 import type { StartupDecision } from '../pools/new-nodes.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
@@ -53,7 +53,7 @@ export class RolloutMetrics {
   });
   readonly #updatesHeld = new Gauge({
     name: 'shale_operator_updates_held',
-    help: `1 if nodes of a pool could start their update and wait for something else. Reasons: ${START_WAIT_REASONS.join(', ')}. Absent otherwise.`,
+    help: `1 if nodes of a pool could start their update and wait for something else. Reasons: ${[...START_WAITS.keys()].join(', ')}. Absent otherwise.`,
     labelNames: ['pool', 'reason'],
     registers: [this.registry],
   });
@@ -141,7 +141,7 @@ export class RolloutMetrics {
   }
 
   setUpdatesHeld(pool: string, waits: readonly Hold[]): void {
-    for (const reason of START_WAIT_REASONS) {
+    for (const reason of START_WAITS.keys()) {
       if (waits.some((wait) => wait.reason === reason)) this.#updatesHeld.set({ pool, reason }, 1);
       else this.#updatesHeld.remove({ pool, reason });
     }

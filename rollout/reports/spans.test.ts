@@ -43,7 +43,7 @@ describe('the span of a rollout', () => {
     const layered = span(LAYERED, outstanding, updated);
     expect(layered?.attributes).toMatchObject({ 'shale.image': image('2') });
     const held = {
-      kind: 'held',
+      kind: 'rolled-back',
       target: { config: CONFIG },
       sameContent: new Set<string>(),
       why: '',

@@ -79,7 +79,7 @@ function imageOf(target: PoolTarget): string | undefined {
       return undefined;
     case 'standard':
     case 'layered':
-    case 'held':
+    case 'rolled-back':
       return target.target.image;
   }
 }

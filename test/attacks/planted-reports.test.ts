@@ -158,7 +158,7 @@ test('what a report says delays starts, and keeps no node from a rollback', () =
   };
   expect(waits(layered)).toEqual(['VulnerabilitiesBrought']);
   const back = { config: 'rendered-1', image: from };
-  expect(waits({ kind: 'held', target: back, sameContent: new Set(), why: '', ownTarget: layered })).toEqual(
-    [],
-  );
+  expect(
+    waits({ kind: 'rolled-back', target: back, sameContent: new Set(), why: '', ownTarget: layered }),
+  ).toEqual([]);
 });

@@ -20,7 +20,7 @@ const floors: Readonly<Record<string, Floors>> = {
   builder: [
     ['main', 'loop', 'build-controller'],
     ['steps'],
-    ['status', 'observe', 'decide', 'decide-held', 'metrics', 'secrets', 'build-secrets'],
+    ['status', 'observe', 'decide', 'decide-relabel', 'metrics', 'secrets', 'build-secrets'],
     ['engine', 'attest', 'layer', 'proof'],
     ['.'],
   ],

@@ -90,7 +90,7 @@ test('a node whose lease another holds waits until the lease is given back', {
   const wish = { namespace: DEFAULT_LEASE_NAMESPACE, name: 'node-leases-0', holder: 'node-maintenance' };
   // The operator gives it back at the end of the first update, a moment after the node shows that end.
   await vi.waitUntil(
-    async () => (await acquireLease(fleet.client, { ...wish, durationSeconds: 3600 }, signal)).held,
+    async () => (await acquireLease(fleet.client, { ...wish, durationSeconds: 3600 }, signal)).acquired,
     { timeout: patience(30_000) },
   );
   const config = await fleet.change('leases', 'next');

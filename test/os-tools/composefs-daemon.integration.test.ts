@@ -68,7 +68,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon on a host of bootc wit
       (status?.conditions ?? []).some(({ reason }) => reason === 'PrepareRefused'),
     );
     expect(refused.status?.conditions?.find(({ reason }) => reason === 'PrepareRefused')?.message).toMatch(
-      /kernelArguments extra=1: bootc keeps deployments in composefs .*; expected on-cluster layering/,
+      /kernelArguments extra=1: bootc can't set kernel arguments .*; expected on-cluster layering/,
     );
     expect(refused.status?.osBackend).toMatchObject({ appliesLive: false, setsKernelArguments: false });
 
@@ -84,7 +84,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon on a host of bootc wit
     const updated = await want('rendered-3', second);
     expect(updated.status?.lastUpdate).toMatchObject({
       actions: [{ type: 'Reboot' }],
-      source: expect.stringContaining('no image can be applied live'),
+      source: expect.stringContaining("can't apply an image to the running system"),
     });
     expect(await read(CHRONY)).toBe('two\n');
 

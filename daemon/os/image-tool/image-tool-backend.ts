@@ -23,7 +23,7 @@ import { requireBootableRoot } from '../ostree/bootable-root.ts';
 import { readOrigin } from '../ostree/deployments.ts';
 import { describeDeployment, keepImageRecords } from '../ostree/image-record.ts';
 import { argumentsToStage, noteExtraArguments } from '../ostree/kernel-arguments.ts';
-import { type Ostree, ostree } from '../ostree/ostree.ts';
+import { type DeployMethod, type Ostree, ostree } from '../ostree/ostree.ts';
 import { demandsComposefs } from '../ostree/prepare-root.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
 import { endLock, lockStaged } from '../ostree/run-notes.ts';
@@ -41,9 +41,6 @@ interface RootOfImage extends ImageRoot {
   readonly booted: PlacedDeployment;
   readonly isBooted: boolean;
 }
-
-/** Until shutdown, until somebody stages it again, or written to the bootloader at once. */
-type Placing = 'staged' | 'heldBack' | 'written';
 
 /** What it takes to make a deployment of a commit, also when the deployment that it was read from is gone. */
 interface Deployable extends Pick<PlacedDeployment, 'id' | 'osName' | 'commit' | 'kernelArguments'> {
@@ -117,7 +114,7 @@ export class ImageToolBackend implements OsBackend {
   async #place(
     image: DigestedPullspec,
     options: StageOptions,
-    how: Exclude<Placing, 'written'>,
+    how: Exclude<DeployMethod, 'written'>,
   ): Promise<NodeDeployment> {
     const { extraPackages, signal } = options;
     if (this.#options.tool.deployPackages === undefined) {
@@ -242,7 +239,7 @@ export class ImageToolBackend implements OsBackend {
   }
 
   async #deploy(
-    deploy: Deployable & { readonly how: Placing },
+    deploy: Deployable & { readonly how: DeployMethod },
     signal: AbortSignal,
   ): Promise<NodeDeployment> {
     const { osName, commit, origin, kernelArguments, how } = deploy;
@@ -255,8 +252,7 @@ export class ImageToolBackend implements OsBackend {
         ref: commit,
         originFile: this.#options.commandPath(originFile),
         kernelArguments,
-        staged: how !== 'written',
-        heldBack: how === 'heldBack',
+        how,
       },
       signal,
     );

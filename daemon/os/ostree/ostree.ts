@@ -67,19 +67,21 @@ interface CheckoutOptions {
   readonly subpath?: string;
 }
 
+/**
+ * When a deployment becomes the next boot: at once (`written`), or on a host that ostree has booted at shutdown
+ * (`staged`, by `--stage`) or only when it is staged again (`heldBack`, by `--lock-finalization`, which no help lists
+ * before 2023.8).
+ */
+export type DeployMethod = 'written' | 'staged' | 'heldBack';
+
 interface DeployOptions {
   readonly osName: string;
   readonly ref: string;
   readonly originFile: string;
   /** All of them, without `ostree=`. */
   readonly kernelArguments: readonly string[];
-  /** Written to the bootloader at shutdown only (`--stage`): on a host that ostree has booted. */
-  readonly staged?: boolean;
-  /**
-   * Staged, and not written to the bootloader at shutdown either (`--lock-finalization`, which no help lists before
-   * 2023.8).
-   */
-  readonly heldBack?: boolean;
+  /** Absent: `written`. */
+  readonly how?: DeployMethod;
   /** Keep all other deployments (`--retain`); otherwise ostree deletes all but the booted one. */
   readonly retain?: boolean;
 }
@@ -176,21 +178,13 @@ export function parseChecksums(output: string): ReadonlyMap<string, string> {
 /** @param sysroot as for `ostree`. @returns the command line of `ostree admin deploy`. */
 function deployCommand(
   sysroot: string,
-  {
-    osName,
-    ref,
-    originFile,
-    kernelArguments,
-    staged = false,
-    heldBack = false,
-    retain = false,
-  }: DeployOptions,
+  { osName, ref, originFile, kernelArguments, how = 'written', retain = false }: DeployOptions,
 ): [string, ...string[]] {
   return [
     'ostree',
     ...['admin', 'deploy', `--sysroot=${sysroot}`],
-    ...(staged || heldBack ? ['--stage'] : []),
-    ...(heldBack ? ['--lock-finalization'] : []),
+    ...(how === 'written' ? [] : ['--stage']),
+    ...(how === 'heldBack' ? ['--lock-finalization'] : []),
     ...(retain ? ['--retain'] : []),
     `--os=${osName}`,
     `--origin-file=${originFile}`,

@@ -187,7 +187,7 @@ function Chart({ visits, span: { from, to }, now }: ChartProps) {
           <g key={time} class="tick">
             <line x1={x(time)} x2={x(time)} y1={0} y2={height + 4} />
             <text x={x(time)} y={height + AXIS - 4}>
-              {clockTime(time, zone, to - from < SECONDS_BELOW)}
+              {clockTime(time, zone, to - from < SECONDS_BELOW ? 'seconds' : 'minutes')}
             </text>
           </g>
         ))}

@@ -12,12 +12,12 @@ interface SwitchChange {
 }
 
 /**
- * A rollback holds a pool for as long as the target that it was rolled back from stays the same. Another mode, or
+ * A pool stays rolled back for as long as the target that it was rolled back from stays the same. Another mode, or
  * another image, ends it, and the pool would go to what it was rolled back from.
  *
- * @returns why the change must not be written, one line for each pool that it would release; empty when it may.
+ * @returns why the change must not be written, one line for each pool whose rollback it would end; empty when it may.
  */
-export function releasedHolds(
+export function endedRollbacks(
   pools: readonly Pick<MachineConfigPool, 'metadata'>[],
   { from, to, notBySwitch }: SwitchChange,
 ): readonly string[] {
@@ -25,12 +25,12 @@ export function releasedHolds(
   const after = layeredPools(meaningOf(to), pools);
   const otherImages = isOtherImage(from, to);
   return pools.flatMap(({ metadata: { name, annotations: of = {} } }) => {
-    const hold = of[annotations.rollback];
+    const request = of[annotations.rollback];
     const isLayered = after.includes(name);
     const isTouched = before.includes(name) !== isLayered || (isLayered && otherImages);
-    if (hold === undefined || !isTouched || notBySwitch(name)) return [];
+    if (request === undefined || !isTouched || notBySwitch(name)) return [];
     return [
-      `pool ${name} is held by a rollback${formatHold(hold)}, and this change would end it: first clear it with shale rollback ${name} --clear`,
+      `pool ${name} is held by a rollback${formatRequest(request)}, and this change would end it: first clear it with shale rollback ${name} --clear`,
     ];
   });
 }
@@ -46,7 +46,7 @@ export function isOtherImage(from: SwitchData, to: SwitchData): boolean {
 /**
  * @param text of the annotation; one that can't be parsed stops the pool all the same, and its conditions report why.
  */
-function formatHold(text: string): string {
+function formatRequest(text: string): string {
   try {
     const { config, image, by, reason } = parseRollback(text);
     const why = `${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;

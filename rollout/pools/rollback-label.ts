@@ -22,7 +22,7 @@ export interface ImageKnowledge {
 }
 
 /** The label of an image by which nodes are rolled back. */
-export type HeldImage =
+export type RollbackLabel =
   /** `reboots`: why its label makes nodes reboot that could be rolled back live. */
   | { readonly kind: 'found'; readonly image: string; readonly reboots?: string }
   /** Another label of the same image follows; `candidate`: a build whose image is to be checked and recorded. */
@@ -36,7 +36,7 @@ export type HeldImage =
  * @param image of the record, by digest.
  * @returns the label of it to assign; the newest that suffices, so that nodes that have it are not given another.
  */
-export function heldImage(image: string, known: ImageKnowledge): HeldImage {
+export function rollbackLabel(image: string, known: ImageKnowledge): RollbackLabel {
   const origin = known.builds.find((build) => imageOf(build) === image && hasCondition(build, 'Succeeded'));
   // Without its build it is unknown what the label lists, and nobody labels the image again.
   if (origin === undefined) return { kind: 'found', image };
@@ -57,7 +57,7 @@ export function heldImage(image: string, known: ImageKnowledge): HeldImage {
   return atWork(origin, known, reboot);
 }
 
-function checking(candidate: MachineOSBuild, { checkOf }: ImageKnowledge): HeldImage {
+function checking(candidate: MachineOSBuild, { checkOf }: ImageKnowledge): RollbackLabel {
   const { name } = candidate.metadata;
   const state = checkOf(candidate)?.why ?? 'it is being compared with what the MachineConfigs say';
   return { kind: 'follows', why: `MachineOSBuild ${name} labelled it again: ${state}`, candidate };
@@ -67,8 +67,8 @@ function checking(candidate: MachineOSBuild, { checkOf }: ImageKnowledge): HeldI
 function atWork(
   origin: MachineOSBuild,
   { builds, policyDigest, unlisted }: ImageKnowledge,
-  reboot: (why: string) => HeldImage,
-): HeldImage {
+  reboot: (why: string) => RollbackLabel,
+): RollbackLabel {
   const first = firstOf(origin);
   const last = builds
     .filter(
@@ -77,7 +77,7 @@ function atWork(
     )
     .toSorted(byCreation)
     .at(-1);
-  const follows: HeldImage = { kind: 'follows', why: 'the builder labels it again' };
+  const follows: RollbackLabel = { kind: 'follows', why: 'the builder labels it again' };
   if (last === undefined) return follows;
   const name = `MachineOSBuild ${last.metadata.name}`;
   if (hasCondition(last, 'Failed'))

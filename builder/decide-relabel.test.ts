@@ -10,7 +10,7 @@ import {
   condition,
   image,
 } from '../test/fixtures/objects.ts';
-import { decideHeldBuild, type HeldObservation } from './decide-held.ts';
+import { decideRelabel, type RelabelObservation } from './decide-relabel.ts';
 
 const HELD = 'rendered-worker-1';
 const BASE = 'stock.test/os@sha256:0';
@@ -36,7 +36,7 @@ const heldAt = (request: unknown) => {
 const first = build('worker-first', { status: aSuccess('1') });
 const other = build('worker-other', { config: 'rendered-worker-2', status: aSuccess('2') });
 const states = [{ config: 'rendered-worker-2', base: 'base' }];
-const seen: HeldObservation = {
+const seen: RelabelObservation = {
   machineOSConfig: aMachineOSConfig('worker'),
   pool: heldAt({ config: HELD, image: image('1') }),
   policyDigest: 'sha256:p',
@@ -54,20 +54,20 @@ describe('an image that a rollback holds a pool at', () => {
   test('is signed again where nodes no longer accept the key that signed it', () => {
     const signed = { ...first, status: { ...first.status, signingKey: 'a.pub' } };
     const held = { ...seen, builds: [signed, other], fallsShort: () => false };
-    expect(decideHeldBuild(held)).toBeUndefined();
-    const again = decideHeldBuild({ ...held, isDistrusted: ({ status }) => status?.signingKey === 'a.pub' });
+    expect(decideRelabel(held)).toBeUndefined();
+    const again = decideRelabel({ ...held, isDistrusted: ({ status }) => status?.signingKey === 'a.pub' });
     expect(again).toMatchObject({ next: 'create', relabels: 'worker-first', sameAs: signed });
-    expect(again?.name).not.toBe(decideHeldBuild(seen)?.name);
+    expect(again?.name).not.toBe(decideRelabel(seen)?.name);
   });
 
   test('has the same name by whichever key it was signed that nodes accept', () => {
     const signed = { ...first, status: { ...first.status, signingKey: 'a.pub' } };
-    const held = decideHeldBuild({ ...seen, builds: [signed, other], fallsShort: (each) => each === signed });
-    expect(held?.name).toBe(decideHeldBuild(seen)?.name);
+    const held = decideRelabel({ ...seen, builds: [signed, other], fallsShort: (each) => each === signed });
+    expect(held?.name).toBe(decideRelabel(seen)?.name);
   });
 
   test('is labelled again for what nodes run where its label falls short', () => {
-    expect(decideHeldBuild(seen)).toMatchObject({
+    expect(decideRelabel(seen)).toMatchObject({
       name: expect.stringMatching(/^worker-[0-9a-f]{32}$/),
       renderedConfig: HELD,
       baseImage: BASE,
@@ -84,13 +84,13 @@ describe('an image that a rollback holds a pool at', () => {
     const newest = build('worker-a', { at: '2026-03-01T00:00:00Z', status: aSuccess('3') });
     const builds = [newest, first, other];
     const pool = heldAt({ config: HELD });
-    expect(decideHeldBuild({ ...seen, pool, builds, fallsShort: () => true })?.sameAs).toBe(newest);
+    expect(decideRelabel({ ...seen, pool, builds, fallsShort: () => true })?.sameAs).toBe(newest);
   });
 
   test('is labelled again as what its first build made, if it is another label of it', () => {
     const second = build('worker-second', { relabels: 'worker-gone', status: aSuccess('3', 'Relabel') });
     const pool = heldAt({ config: HELD, image: image('3') });
-    const decided = decideHeldBuild({ ...seen, pool, builds: [second], fallsShort: () => true });
+    const decided = decideRelabel({ ...seen, pool, builds: [second], fallsShort: () => true });
     expect(decided).toMatchObject({ relabels: 'worker-gone', sameAs: second });
   });
 
@@ -100,9 +100,9 @@ describe('an image that a rollback holds a pool at', () => {
     ['was interrupted', { conditions: [condition('Interrupted')] }, 'recreate'],
     ['failed', { conditions: [condition('Failed')] }, 'none'],
   ])('whose next build %s', (_what, status, next) => {
-    const { name = '' } = decideHeldBuild(seen) ?? {};
+    const { name = '' } = decideRelabel(seen) ?? {};
     const again = status === undefined ? [] : [build(name, { relabels: 'worker-first', status })];
-    const decided = decideHeldBuild({ ...seen, builds: [first, other, ...again] });
+    const decided = decideRelabel({ ...seen, builds: [first, other, ...again] });
     expect(decided).toMatchObject({ name, next });
   });
 
@@ -110,12 +110,12 @@ describe('an image that a rollback holds a pool at', () => {
     const instance = (architecture: string) => ({ architecture, image: image('a'), baseImage: BASE });
     const status = { ...aSuccess('1'), instances: [instance('amd64'), instance('arm64')] };
     const index = build('worker-index', { status });
-    expect(decideHeldBuild({ ...seen, builds: [index], fallsShort: () => true })).toMatchObject({
+    expect(decideRelabel({ ...seen, builds: [index], fallsShort: () => true })).toMatchObject({
       architectures: ['amd64', 'arm64'],
     });
   });
 
-  test.each<[string, Partial<HeldObservation>]>([
+  test.each<[string, Partial<RelabelObservation>]>([
     ['its label suffices', { fallsShort: () => false }],
     [
       'another of its labels suffices',
@@ -142,7 +142,7 @@ describe('an image that a rollback holds a pool at', () => {
       },
     ],
   ])('is left as it is where %s', (_what, more) => {
-    expect(decideHeldBuild({ ...seen, ...more })).toBeUndefined();
+    expect(decideRelabel({ ...seen, ...more })).toBeUndefined();
   });
 
   test('gets no label of an image on another base', () => {
@@ -150,6 +150,6 @@ describe('an image that a rollback holds a pool at', () => {
       relabels: 'worker-first',
       status: aSuccess('3', 'Relabel', 'other-base'),
     });
-    expect(decideHeldBuild({ ...seen, builds: [first, rebased] })).toMatchObject({ next: 'create' });
+    expect(decideRelabel({ ...seen, builds: [first, rebased] })).toMatchObject({ next: 'create' });
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
 import { aBuild, aSuccess, condition, image } from '../../test/fixtures/objects.ts';
-import { type HeldImage, heldImage, type ImageKnowledge } from './held-image.ts';
+import { type ImageKnowledge, type RollbackLabel, rollbackLabel } from './rollback-label.ts';
 
 const CONFIG = 'rendered-worker-1';
 const SHORT = 'its label has no transition from rendered-worker-2, which nodes run';
@@ -25,7 +25,7 @@ function again(
 
 const relabelled = again('again', aSuccess('2', 'Relabel'));
 const decide = (builds: readonly MachineOSBuild[], more: Partial<ImageKnowledge> = {}) =>
-  heldImage(image('1'), {
+  rollbackLabel(image('1'), {
     builds,
     policyDigest: 'sha256:p',
     unlisted: (build) => (build.metadata.name === 'again' ? [] : ['rendered-worker-2']),
@@ -35,7 +35,7 @@ const decide = (builds: readonly MachineOSBuild[], more: Partial<ImageKnowledge>
   });
 
 describe('the label by which nodes are rolled back', () => {
-  it.each<[string, readonly MachineOSBuild[], Partial<ImageKnowledge>, HeldImage]>([
+  it.each<[string, readonly MachineOSBuild[], Partial<ImageKnowledge>, RollbackLabel]>([
     [
       'its own, where that lists what they run',
       [first],

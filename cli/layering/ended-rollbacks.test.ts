@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { releasedHolds } from './rollback-holds.ts';
+import { endedRollbacks } from './ended-rollbacks.ts';
 import type { SwitchData } from './switch-data.ts';
 
 const ON: SwitchData = { enabled: 'true', imageRepository: 'r.example.com/os/{pool}' };
@@ -12,7 +12,7 @@ const pools = (hold: string) => [
   { metadata: { name: 'worker', annotations: { [annotations.rollback]: hold } } },
 ];
 const released = (from: SwitchData, to: SwitchData, admins = false, hold = HOLD) =>
-  releasedHolds(pools(hold), { from, to, notBySwitch: () => admins });
+  endedRollbacks(pools(hold), { from, to, notBySwitch: () => admins });
 
 test.each<[string, SwitchData, SwitchData]>([
   ['layers it', OFF, ON],

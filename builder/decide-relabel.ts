@@ -8,30 +8,30 @@ import { byCreation } from '../api/order.ts';
 import { buildName } from '../predict/image/requested-image.ts';
 import { architecturesOf, type BuildDecision, type BuildObservation, nextStep, signersOf } from './decide.ts';
 
-/** What a decision about the image that a rollback holds a pool at depends on. */
-export interface HeldObservation
+/** What a decision about the image that a pool is rolled back to depends on. */
+export interface RelabelObservation
   extends Omit<BuildObservation, 'repositoryOwner' | 'rendered' | 'baseImage'> {
   /** Rendered configs by name. */
   readonly configs: (name: string) => MachineConfig | undefined;
 }
 
 /** A build that only labels the image of another build again. */
-export type HeldBuild = Extract<BuildDecision, { kind: 'build' }> & {
+export type RelabelBuild = Extract<BuildDecision, { kind: 'build' }> & {
   /** The build of the image, whose base images are used as they are. */
   readonly sameAs: MachineOSBuild;
 };
 
 /**
- * Decides whether the image that a rollback holds a pool at is labelled again: its label doesn't list what nodes run
+ * Decides whether the image that a pool is rolled back to is labelled again: its label doesn't list what nodes run
  * now (docs/decisions/0012-rollback-labels-the-image-again.md), or nodes no longer accept the key that signed it.
  *
  * @returns undefined where no rollback names an image of a build that is still known, or one of its labels suffices.
  */
-export function decideHeldBuild(observation: HeldObservation): HeldBuild | undefined {
+export function decideRelabel(observation: RelabelObservation): RelabelBuild | undefined {
   const { machineOSConfig, pool, policyDigest, builds, states, fallsShort, isDistrusted } = observation;
   const request = requestOf(pool);
   if (pool === undefined || request === undefined || policyDigest === undefined) return undefined;
-  const sameAs = heldImage(request, builds);
+  const sameAs = rolledBackTo(request, builds);
   const rendered = observation.configs(request.config);
   const { baseImage } = sameAs?.spec ?? {};
   if (sameAs === undefined || rendered === undefined || baseImage === undefined) return undefined;
@@ -61,7 +61,7 @@ export function decideHeldBuild(observation: HeldObservation): HeldBuild | undef
   };
 }
 
-/** The operator reports an annotation that can't be read, and holds the pool nowhere. */
+/** The operator reports an annotation that can't be read, and rolls nothing back. */
 function requestOf(pool: MachineConfigPool | undefined): RollbackRequest | undefined {
   const text = pool?.metadata.annotations?.[annotations.rollback];
   if (text === undefined) return undefined;
@@ -73,7 +73,7 @@ function requestOf(pool: MachineConfigPool | undefined): RollbackRequest | undef
 }
 
 /** The build of the image that the request names; without an image, the newest of the config. */
-function heldImage(
+function rolledBackTo(
   { config, image }: RollbackRequest,
   builds: readonly MachineOSBuild[],
 ): MachineOSBuild | undefined {
