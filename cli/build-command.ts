@@ -52,9 +52,6 @@ import {
 /** `shale build`: builds the image that the Machine OS Builder would build from these files. */
 export function buildCommand(): Command {
   const command = new Command('build')
-    .description(
-      "Build a pool's image from files, as one layer on the base image, and push it to a registry.",
-    )
     .requiredOption('--pool <name>', 'name of the MachineConfigPool')
     .requiredOption('-f, --filename <file...>', 'files or directories with objects, or - for standard input')
     .requiredOption('--base <image>', 'base image, in a registry')

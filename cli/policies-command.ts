@@ -25,10 +25,7 @@ interface PoliciesFlags extends FileFlags {
 
 /** `shale policies`: the disruption policies in force. */
 export function policiesCommand(): Command {
-  const command = new Command('policies').description(
-    'List the effective node disruption policies: the defaults and the overrides of the MachineConfiguration.',
-  );
-  return withClusterFlags(command)
+  return withClusterFlags(new Command('policies'))
     .option(
       '-f, --filename <file...>',
       'files with the MachineConfiguration; default: the one in the cluster',

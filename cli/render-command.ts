@@ -20,9 +20,7 @@ export const RenderOutput = z.strictObject({
 
 /** `shale render`: the rendered MachineConfig of a pool. */
 export function renderCommand(): Command {
-  const command = new Command('render')
-    .description("Merge a pool's MachineConfigs into its rendered config.")
-    .requiredOption('--pool <name>', 'name of the MachineConfigPool');
+  const command = new Command('render').requiredOption('--pool <name>', 'name of the MachineConfigPool');
   return withFilesOrCluster(command)
     .addOption(outputFlag('yaml', 'json', 'name'))
     .addOption(strictFlag())

@@ -25,12 +25,10 @@ Examples:
  * `shale diff`: what changes on the disks of nodes. Exits like kubectl diff: 0 no changes, 1 changes, above 1 an error.
  */
 export function diffCommand(): Command {
-  const command = new Command('diff')
-    .description('Show how a change affects the files, units and kernel arguments of nodes.')
-    .argument(
-      '[what...]',
-      'two things to compare: each a MachineConfig, pool or node of the cluster, a file, or an image; or a single pool or node',
-    );
+  const command = new Command('diff').argument(
+    '[what...]',
+    'two things to compare: each a MachineConfig, pool or node of the cluster, a file, or an image; or a single pool or node',
+  );
   return withArchitecture(withRegistryFlags(withChange(command)))
     .option('--pool <name>', 'show only this pool')
     .option(

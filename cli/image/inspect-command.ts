@@ -40,10 +40,7 @@ export function imageCommand(): Command {
       '\nExample:\n  shale image inspect r.example.com/os/worker@sha256:… --files --key cosign.pub',
     );
   withArchitecture(withRegistryFlags(inspect)).action(inspectImage);
-  return new Command('image')
-    .description('Inspect and compare images in a registry.')
-    .addCommand(inspect)
-    .addCommand(imageDiffCommand());
+  return new Command('image').addCommand(inspect).addCommand(imageDiffCommand());
 }
 
 async function inspectImage(name: string, flags: InspectFlags): Promise<void> {

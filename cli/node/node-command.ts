@@ -23,11 +23,7 @@ export function nodeCommand(): Command {
         else printAs(flags.output, NodeImageOutput, node);
       }),
     );
-  return new Command('node')
-    .description('Prepare machines that become nodes.')
-    .addCommand(image)
-    .addCommand(ignitionCommand())
-    .addCommand(cloudInitCommand());
+  return new Command('node').addCommand(image).addCommand(ignitionCommand()).addCommand(cloudInitCommand());
 }
 
 /** @throws {CommandError} when the pool doesn't exist. */

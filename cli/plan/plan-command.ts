@@ -48,10 +48,7 @@ Examples:
 
 /** `shale plan`: predicts what a change requires of the nodes of each pool. */
 export function planCommand(): Command {
-  const command = new Command('plan').description(
-    'Predict what a change requires of the nodes of each pool, and explain why.',
-  );
-  return withRegistryFlags(withReports(withLeaseNamespace(withChange(command))))
+  return withRegistryFlags(withReports(withLeaseNamespace(withChange(new Command('plan')))))
     .addOption(outputFlag(...TABLE_FORMATS, 'markdown'))
     .addOption(
       new Option(
