@@ -13,7 +13,7 @@ import { warningsOf } from '../predict/objects/offline-problems.ts';
 import { type FileFlags, objectsOf, refuseMalformed } from './change/file-flags.ts';
 import { reportWarnings } from './change/report-warnings.ts';
 import { withClusterFlags } from './command-line/cluster-access.ts';
-import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { UsageError } from './command-line/exit-codes.ts';
 import { note, outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { printAs } from './command-line/print-as.ts';
 
@@ -71,10 +71,7 @@ function inForce(
 ): InForce {
   const { machineConfiguration, pools } = cluster;
   if (pool !== undefined && !pools.some(({ metadata }) => metadata.name === pool)) {
-    throw new CommandError(
-      `no MachineConfigPool ${pool} in ${live ? 'the cluster' : 'the files'}`,
-      exitCodes.usage,
-    );
+    throw new UsageError(`no MachineConfigPool ${pool} in ${live ? 'the cluster' : 'the files'}`);
   }
   const given = policiesOf(cluster, pool, settings);
   const status = live ? machineConfiguration?.status : undefined;

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { asRendered, asRunning } from '../../predict/pool-change.ts';
 import { diffPools, formatDiffs, type PoolDiff } from '../change/diff.ts';
 import { readChangeFlags, withChange } from '../change/file-flags.ts';
-import { CommandError, exitCodes, noSuchPool } from '../command-line/exit-codes.ts';
+import { exitCodes, noSuchPool, UsageError } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { DiffOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
@@ -42,7 +42,7 @@ export function diffCommand(): Command {
       if (flags.output === 'json' || flags.output === 'yaml') printAs(flags.output, DiffOutput, diffs);
       else print(formatDiffs(diffs));
       if (diffs.some((diff) => 'problems' in diff)) {
-        throw new CommandError("some pools can't be rendered", exitCodes.usage);
+        throw new UsageError("some pools can't be rendered");
       }
       if (diffs.some((diff) => 'changes' in diff && diff.changes.length > 0)) {
         process.exitCode = exitCodes.failed;
@@ -52,17 +52,13 @@ export function diffCommand(): Command {
 
 async function diffChange(flags: DiffNamedFlags): Promise<readonly PoolDiff[]> {
   if (flags.filename.length === 0 && flags.running !== true) {
-    throw new CommandError(
+    throw new UsageError(
       'diff: specify what to compare: files with -f, a pool, a node, two names, or --running',
-      exitCodes.usage,
     );
   }
   const { before, after, live } = await readChangeFlags(flags);
   if (flags.running === true && live === undefined) {
-    throw new CommandError(
-      "diff: --running needs a cluster and can't be combined with --from",
-      exitCodes.usage,
-    );
+    throw new UsageError("diff: --running needs a cluster and can't be combined with --from");
   }
   const from =
     flags.running === true && live !== undefined ? asRunning(before, live.rendered) : asRendered(before);

@@ -10,7 +10,7 @@ import { listReferrers } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { countSignatures, isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { parsePublicKey, SigningKeyError } from '../../image/signature/signing-key.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { UsageError } from '../command-line/exit-codes.ts';
 
 const FileView = z.strictObject({
   path: z.string(),
@@ -165,6 +165,6 @@ async function readPublicKey(file: string): Promise<string> {
     return pem;
   } catch (cause) {
     const why = cause instanceof SigningKeyError ? cause.message : `${file}: can't be read`;
-    throw new CommandError(why, exitCodes.usage, { cause });
+    throw new UsageError(why, { cause });
   }
 }
