@@ -33,12 +33,11 @@ import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key
 import { engineSpecOf } from '../predict/image/engine-spec.ts';
 import { type OfflineCluster, offlineCluster } from '../predict/objects/offline-cluster.ts';
 import { policiesOf } from '../predict/objects/offline-policies.ts';
-import { renderOffline } from '../predict/objects/offline-rendering.ts';
 import { refuseMalformed } from './change/file-flags.ts';
 import { secretsOf } from './change/file-secrets.ts';
 import { readObjects } from './change/object-files.ts';
 import { type ClusterFlags, connect, withClusterFlags } from './command-line/cluster-access.ts';
-import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { CommandError, UsageError } from './command-line/exit-codes.ts';
 import { note, print } from './command-line/output.ts';
 import {
   REGISTRY_DEADLINE_MS,
@@ -48,13 +47,11 @@ import {
   rethrow,
   withRegistryFlags,
 } from './command-line/registry-flags.ts';
+import { renderPool } from './render-command.ts';
 
 /** `shale build`: builds the image that the Machine OS Builder would build from these files. */
 export function buildCommand(): Command {
   const command = new Command('build')
-    .description(
-      "Build a pool's image from files, as one layer on the base image, and push it to a registry.",
-    )
     .requiredOption('--pool <name>', 'name of the MachineConfigPool')
     .requiredOption('-f, --filename <file...>', 'files or directories with objects, or - for standard input')
     .requiredOption('--base <image>', 'base image, in a registry')
@@ -123,7 +120,7 @@ async function build(options: BuildOptions): Promise<void> {
   const cluster = offlineCluster(objects);
   refuseMalformed(cluster);
   const policies = await policiesFor(cluster, options, signal);
-  const { rendered, configs } = renderFor(cluster, options.pool);
+  const { rendered, configs } = renderPool(cluster, options.pool);
   const froms = options.from.length === 0 ? [] : await stateBefore(client, before, options, signal);
   const result = await buildForArchitectures(
     client,
@@ -192,26 +189,17 @@ async function sealBy({ signBy, attest }: SupplyOptions): Promise<Seal> {
     return new Seal({ attest, key });
   } catch (error) {
     if (!(error instanceof SigningKeyError)) throw error;
-    throw new CommandError(error.message, exitCodes.usage, { cause: error });
+    throw new UsageError(error.message, { cause: error });
   }
 }
 
 function sourceFor(
-  cluster: ReturnType<typeof offlineCluster>,
+  cluster: OfflineCluster,
   options: SupplyOptions & { readonly pool: string },
 ): ConfigSource {
   const pool = cluster.pools.find(({ metadata }) => metadata.name === options.pool);
   const fromFlags = cleanSource({ url: options.sourceUrl, revision: options.sourceRevision });
   return { ...sourceOf(pool), ...fromFlags };
-}
-
-function renderFor(cluster: ReturnType<typeof offlineCluster>, name: string) {
-  const pool = cluster.pools.find(({ metadata }) => metadata.name === name);
-  if (pool === undefined) throw new CommandError(`pool ${name} is not in these files`);
-  const rendering = renderOffline(cluster, pool);
-  if (!rendering.ok)
-    throw new CommandError(`pool ${name} can't be rendered:\n  ${rendering.problems.join('\n  ')}`);
-  return rendering;
 }
 
 /**
@@ -227,7 +215,7 @@ async function stateBefore(
   const { pool, base: baseImage, push: pushSpec } = options;
   const cluster = offlineCluster(objects);
   refuseMalformed(cluster);
-  const { rendered: config } = renderFor(cluster, pool);
+  const { rendered: config } = renderPool(cluster, pool);
   const spec = specFor(cluster, pool);
   const states: KnownState[] = [];
   for (const architecture of new Set(options.architecture)) {
@@ -258,10 +246,7 @@ async function baseBefore(
 }
 
 /** @returns the MachineOSConfig of a pool, if the files contain one: it adds to the image what MachineConfigs can't. */
-function specFor(
-  { machineOSConfigs }: ReturnType<typeof offlineCluster>,
-  pool: string,
-): MachineOSConfigSpec | undefined {
+function specFor({ machineOSConfigs }: OfflineCluster, pool: string): MachineOSConfigSpec | undefined {
   return machineOSConfigs.find(({ metadata }) => metadata.name === pool)?.spec;
 }
 
@@ -269,6 +254,6 @@ function created(): string {
   try {
     return imageTime(process.env);
   } catch (error) {
-    throw new CommandError(errorMessage(error), exitCodes.usage, { cause: error });
+    throw new UsageError(errorMessage(error), { cause: error });
   }
 }

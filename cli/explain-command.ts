@@ -20,7 +20,7 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from './command-line/cluster-access.ts';
-import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { UsageError } from './command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { printAs } from './command-line/print-as.ts';
 import { observeCluster } from './observe/cluster-watch.ts';
@@ -38,9 +38,8 @@ export function explainCommand(): Command {
         ]);
         const explained = explainNode(node, cluster, machineConfigs, Date.now());
         if (explained === undefined) {
-          throw new CommandError(
+          throw new UsageError(
             `MachineConfigNode ${node} does not exist: ${disputeOn(cluster, node) ?? 'no pool selects such a node'}`,
-            exitCodes.usage,
           );
         }
         if (flags.output === 'table') print(formatExplanation(explained));

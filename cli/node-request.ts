@@ -1,6 +1,6 @@
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { UsageError } from './command-line/exit-codes.ts';
 
 /** Requests that people make of a node, each as an annotation of its MachineConfigNode (api/annotation-requests.ts). */
 
@@ -12,10 +12,7 @@ export async function managedNode(
 ): Promise<MachineConfigNode> {
   const node = await client.find(MachineConfigNodes, name, { signal });
   if (node !== undefined) return node;
-  throw new CommandError(
-    `MachineConfigNode ${name} does not exist: no pool selects such a node`,
-    exitCodes.usage,
-  );
+  throw new UsageError(`MachineConfigNode ${name} does not exist: no pool selects such a node`);
 }
 
 /**

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { type EffectiveAction, formatActions } from '../api/disruption-action.ts';
-import { ClusterPolicies, MIRROR_CHANGES } from '../api/disruption-policy.ts';
-import type { MachineConfiguration } from '../api/machine-configuration.ts';
+import { formatActions } from '../api/disruption-action.ts';
+import { ClusterPolicies } from '../api/disruption-policy.ts';
 import { defaultPolicySettings, type PolicySettings } from '../disruption/effective-policies.ts';
+import { policyEntries } from '../disruption/policy-entries.ts';
 import { policiesOfPool, summarisePools } from '../disruption/pool-policies.ts';
 import { inWords } from '../disruption/summarise-policies.ts';
 import { configurationProblems } from '../disruption/validate-policy.ts';
@@ -10,10 +10,11 @@ import { formatProblem } from '../machineconfig/problem.ts';
 import { type OfflineCluster, offlineCluster } from '../predict/objects/offline-cluster.ts';
 import { policiesOf } from '../predict/objects/offline-policies.ts';
 import { warningsOf } from '../predict/objects/offline-problems.ts';
+import { policiesLag } from '../view/policies.ts';
 import { type FileFlags, objectsOf, refuseMalformed } from './change/file-flags.ts';
 import { reportWarnings } from './change/report-warnings.ts';
 import { withClusterFlags } from './command-line/cluster-access.ts';
-import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { UsageError } from './command-line/exit-codes.ts';
 import { note, outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { printAs } from './command-line/print-as.ts';
 
@@ -25,10 +26,7 @@ interface PoliciesFlags extends FileFlags {
 
 /** `shale policies`: the disruption policies in force. */
 export function policiesCommand(): Command {
-  const command = new Command('policies').description(
-    'List the effective node disruption policies: the defaults and the overrides of the MachineConfiguration.',
-  );
-  return withClusterFlags(command)
+  return withClusterFlags(new Command('policies'))
     .option(
       '-f, --filename <file...>',
       'files with the MachineConfiguration; default: the one in the cluster',
@@ -74,7 +72,7 @@ function inForce(
 ): InForce {
   const { machineConfiguration, pools } = cluster;
   if (pool !== undefined && !pools.some(({ metadata }) => metadata.name === pool)) {
-    throw new CommandError(`no MachineConfigPool ${pool} in the ${origin}`, exitCodes.usage);
+    throw new UsageError(`no MachineConfigPool ${pool} in the ${origin}`);
   }
   const given = policiesOf(cluster, pool, settings);
   const status = origin === 'cluster' ? machineConfiguration?.status : undefined;
@@ -84,7 +82,8 @@ function inForce(
       : policiesOfPool(status, pool)?.policies;
   const others = pool === undefined ? otherPools(cluster) : [];
   if (stored !== undefined) {
-    return { policies: stored, remarks: [...lagging(machineConfiguration), ...others] };
+    const lag = policiesLag(machineConfiguration);
+    return { policies: stored, remarks: [...(lag === undefined ? [] : [lag]), ...others] };
   }
   const problems = configurationProblems(machineConfiguration?.spec).map(formatProblem);
   const invalid = problems.map((problem) => `this policy will not take effect: ${problem}`);
@@ -101,52 +100,11 @@ function otherPools({ machineConfiguration, pools }: OfflineCluster): string[] {
     : [`policies of spec.shale also apply to these pools (shale policies --pool NAME): ${named}`];
 }
 
-function lagging(configuration: MachineConfiguration | undefined): string[] {
-  const applied = configuration?.status?.conditions?.find(
-    ({ type }) => type === 'NodeDisruptionPolicyApplied',
-  );
-  if (configuration?.status?.observedGeneration !== configuration?.metadata.generation) {
-    return ['spec has changed, but the operator has not applied it yet'];
-  }
-  return applied?.status === 'False' ? [`the policies in spec are not in effect: ${applied.message}`] : [];
-}
-
-interface Policy {
-  readonly actions: readonly EffectiveAction[];
-  readonly source?: 'Admin';
-  readonly policy?: string | undefined;
-}
-
-function formatPolicies({
-  files = [],
-  patterns = [],
-  units = [],
-  sshkey,
-  imageMirrors = [],
-}: ClusterPolicies): string {
-  return [
-    ...[...files, ...patterns].map((file) => policyLine(file.path, file)),
-    ...units.map((unit) => policyLine(unit.name, unit)),
-    ...(sshkey === undefined ? [] : [policyLine('SSH keys', sshkey)]),
-    ...imageMirrors.flatMap((mirror) =>
-      MIRROR_CHANGES.flatMap((change) => {
-        const { [change]: actions, kind, policy } = mirror;
-        return actions === undefined
-          ? []
-          : [
-              policyLine(`${change} rule of an ${kind}`, {
-                actions,
-                source: 'Admin',
-                policy,
-              }),
-            ];
-      }),
-    ),
-    `anything else: ${formatActions([{ type: 'Reboot' }])}`,
-  ].join('\n');
-}
-
-function policyLine(subject: string, { actions, source, policy }: Policy): string {
-  const by = policy === undefined ? 'set by the admin' : `set by the admin's policy ${policy}`;
-  return `${subject}: ${actions.map(inWords).join(', ')}${source === undefined ? '' : `  (${by})`}`;
+function formatPolicies(policies: ClusterPolicies): string {
+  const lines = policyEntries(policies).map(({ subject, change, actions, source, policy }) => {
+    const what = change === undefined ? subject : `${change} rule of an ${subject}`;
+    const by = policy === undefined ? 'set by the admin' : `set by the admin's policy ${policy}`;
+    return `${what}: ${actions.map(inWords).join(', ')}${source === undefined ? '' : `  (${by})`}`;
+  });
+  return [...lines, `anything else: ${formatActions([{ type: 'Reboot' }])}`].join('\n');
 }

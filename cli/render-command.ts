@@ -1,12 +1,12 @@
 import { Command } from 'commander';
 import { z } from 'zod';
-import { offlineCluster } from '../predict/objects/offline-cluster.ts';
+import { type OfflineCluster, offlineCluster } from '../predict/objects/offline-cluster.ts';
 import { warningsOf } from '../predict/objects/offline-problems.ts';
 import { renderOffline } from '../predict/objects/offline-rendering.ts';
 import { limitsOf } from '../rollout/limit-flags.ts';
 import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './change/file-flags.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from './change/report-warnings.ts';
-import { CommandError, noSuchPool } from './command-line/exit-codes.ts';
+import { CommandError, poolNamed } from './command-line/exit-codes.ts';
 import { outputFlag, print } from './command-line/output.ts';
 import { printAs } from './command-line/print-as.ts';
 
@@ -20,9 +20,7 @@ export const RenderOutput = z.strictObject({
 
 /** `shale render`: the rendered MachineConfig of a pool. */
 export function renderCommand(): Command {
-  const command = new Command('render')
-    .description("Merge a pool's MachineConfigs into its rendered config.")
-    .requiredOption('--pool <name>', 'name of the MachineConfigPool');
+  const command = new Command('render').requiredOption('--pool <name>', 'name of the MachineConfigPool');
   return withFilesOrCluster(command)
     .addOption(outputFlag('yaml', 'json', 'name'))
     .addOption(strictFlag())
@@ -32,19 +30,18 @@ export function renderCommand(): Command {
         isLive: flags.filename.length === 0,
       });
       refuseMalformed(cluster);
-      const pool = cluster.pools.find(({ metadata }) => metadata.name === flags.pool);
-      if (pool === undefined) {
-        const known = cluster.pools.map(({ metadata }) => metadata.name);
-        throw noSuchPool(flags.pool, known);
-      }
-      const rendering = renderOffline(cluster, pool);
-      if (!rendering.ok) {
-        throw new CommandError(`pool ${flags.pool} can't be rendered:\n  ${rendering.problems.join('\n  ')}`);
-      }
+      const { rendered } = renderPool(cluster, flags.pool);
       const warnings = warningsOf(cluster);
       reportWarnings(warnings);
-      if (flags.output === 'name') print(rendering.rendered.metadata.name);
-      else printAs(flags.output, RenderOutput, rendering.rendered);
+      if (flags.output === 'name') print(rendered.metadata.name);
+      else printAs(flags.output, RenderOutput, rendered);
       if (flags.strict === true) failOnWarnings(warnings);
     });
+}
+
+/** @returns what the pool of a name is rendered to. @throws {CommandError} when there is no such pool, or it can't be. */
+export function renderPool(cluster: OfflineCluster, name: string) {
+  const rendering = renderOffline(cluster, poolNamed(cluster.pools, name));
+  if (rendering.ok) return rendering;
+  throw new CommandError(`pool ${name} can't be rendered:\n  ${rendering.problems.join('\n  ')}`);
 }

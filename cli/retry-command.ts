@@ -16,7 +16,7 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from './command-line/cluster-access.ts';
-import { CommandError, exitCodes, noSuchPool } from './command-line/exit-codes.ts';
+import { CommandError, poolNamed, UsageError } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { managedNode, writeRequest } from './node-request.ts';
@@ -78,14 +78,9 @@ async function namesOf(
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   if (node !== undefined && pool === undefined) return [node];
-  if (node !== undefined || pool === undefined)
-    throw new CommandError('expected either a node or --pool', exitCodes.usage);
+  if (node !== undefined || pool === undefined) throw new UsageError('expected either a node or --pool');
   const { items: pools } = await client.list(MachineConfigPools, { signal });
-  if (pools.every(({ metadata }) => metadata.name !== pool))
-    throw noSuchPool(
-      pool,
-      pools.map(({ metadata }) => metadata.name),
-    );
+  poolNamed(pools, pool);
   const { items: nodes } = await client.list(MachineConfigNodes, { signal });
   return nodes
     .filter((each) => each.spec.pool.name === pool && isProblem(each))

@@ -3,7 +3,7 @@ import { toSeconds } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { disputeOn, type ObservedCluster } from '../view/observed-cluster.ts';
 import { onCluster, withClusterFlags, withLeaseNamespace } from './command-line/cluster-access.ts';
-import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { UsageError } from './command-line/exit-codes.ts';
 import { createScreen, outputFlag, print } from './command-line/output.ts';
 import { printAs } from './command-line/print-as.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
@@ -93,10 +93,7 @@ async function showOnce(
   signal: AbortSignal,
 ): Promise<void> {
   if (flags.wait === true && flags.selector !== undefined)
-    throw new CommandError(
-      "status: --wait can't be combined with --selector: name a pool or a node",
-      exitCodes.usage,
-    );
+    throw new UsageError("status: --wait can't be combined with --selector: name a pool or a node");
   if (flags.wait === true) await waitUntilUpdated(client, name, flags, signal);
   const now = Date.now();
   const view = selectedView(await observeCluster(client, flags, signal), name, flags, now);
@@ -178,12 +175,9 @@ function chosen(view: StatusView, given: string | undefined, cluster: ObservedCl
   if (kind !== 'node' && view.pools.some((pool) => pool.name === name)) return viewOfPool(view, name);
   if (kind !== 'pool' && view.nodes.some((node) => node.name === name)) return viewOfNode(view, name);
   const dispute = kind === 'pool' ? undefined : disputeOn(cluster, name);
-  if (dispute !== undefined) throw new CommandError(`node ${name}: ${dispute}`, exitCodes.usage);
+  if (dispute !== undefined) throw new UsageError(`node ${name}: ${dispute}`);
   const pools = view.pools.map((pool) => pool.name).join(', ');
-  throw new CommandError(
-    `no ${kind ?? 'pool or node'} is named ${name}; the pools are: ${pools || 'none'}`,
-    exitCodes.usage,
-  );
+  throw new UsageError(`no ${kind ?? 'pool or node'} is named ${name}; the pools are: ${pools || 'none'}`);
 }
 
 function textOf(view: StatusView, name: string | undefined, { output }: StatusFlags, now: number): string {

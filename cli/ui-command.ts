@@ -35,10 +35,7 @@ const LOOPBACK = '127.0.0.1';
 
 /** `shale ui`: the live page on this machine, with the permissions of the kubeconfig's user. */
 export function uiCommand(): Command {
-  const command = new Command('ui').description(
-    'Serve the live page on this machine, for your own browser and with your own permissions; read-only.',
-  );
-  return withLogFlags(withClusterFlags(command), 'warn')
+  return withLogFlags(withClusterFlags(new Command('ui')), 'warn')
     .option('--port <port>', 'port on 127.0.0.1; 0 selects a free port', wholeNumber(0, 65_535), 0)
     .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
     .action((flags: UiFlags) => untilShutDown((signal) => serve(flags, signal)));

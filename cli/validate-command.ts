@@ -37,10 +37,7 @@ export const ValidateOutput = z.strictObject({
  * can't be read, else with 1.
  */
 export function validateCommand(): Command {
-  const command = new Command('validate').description(
-    'Validate MachineConfigs and node disruption policies.',
-  );
-  return withFilesOrCluster(command)
+  return withFilesOrCluster(new Command('validate'))
     .addOption(outputFlag(...TABLE_FORMATS))
     .addOption(strictFlag())
     .action(async (flags: FileFlags & { readonly strict?: boolean }) => {

@@ -1,6 +1,7 @@
 import type { EffectiveAction } from '../api/disruption-action.ts';
-import { type ClusterPolicies, MIRROR_CHANGES } from '../api/disruption-policy.ts';
+import type { ClusterPolicies } from '../api/disruption-policy.ts';
 import { noun } from '../api/plural.ts';
+import { formatSubject, policyEntries } from './policy-entries.ts';
 
 /** Characters: with them `kubectl get` fits 120 columns; the defaults are shown with `-o wide`. */
 const LONGEST = { admin: 80, defaults: 300 };
@@ -13,31 +14,15 @@ export function summarisePolicies(policies: ClusterPolicies): {
   readonly admin: string | undefined;
   readonly defaults: string;
 } {
-  const { admin = [], defaults = [] } = Object.groupBy(entriesOf(policies), ({ of }) => of);
-  const line = (of: keyof typeof LONGEST, entries: typeof admin) =>
+  const entries = policyEntries(policies).filter(({ kind }) => kind !== 'pattern');
+  const line = (of: keyof typeof LONGEST) =>
     shortened(
-      entries.map(({ text }) => text),
+      entries
+        .filter(({ source }) => (source === 'Admin') === (of === 'admin'))
+        .map((entry) => `${formatSubject(entry)}: ${entry.actions.map(inWords).join('+')}`),
       LONGEST[of],
     );
-  return { admin: line('admin', admin) || undefined, defaults: line('defaults', defaults) };
-}
-
-function entriesOf({ files = [], units = [], sshkey, imageMirrors = [] }: ClusterPolicies) {
-  const entry = (subject: string, actions: readonly EffectiveAction[], source?: 'Admin') => ({
-    of: source === 'Admin' ? ('admin' as const) : ('defaults' as const),
-    text: `${subject}: ${actions.map(inWords).join('+')}`,
-  });
-  return [
-    ...files.map(({ path, actions, source }) => entry(path, actions, source)),
-    ...units.map(({ name, actions, source }) => entry(name, actions, source)),
-    ...(sshkey === undefined ? [] : [entry('SSH keys', sshkey.actions, sshkey.source)]),
-    ...imageMirrors.flatMap(({ kind, ...changes }) =>
-      MIRROR_CHANGES.flatMap((change) => {
-        const actions = changes[change];
-        return actions === undefined ? [] : [entry(`${change} ${kind}`, actions, 'Admin')];
-      }),
-    ),
-  ];
+  return { admin: line('admin') || undefined, defaults: line('defaults') };
 }
 
 /** @returns the action of a policy as text: `Restart(chronyd.service)`. */

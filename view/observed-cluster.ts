@@ -45,6 +45,11 @@ export const nothingObserved: ObservedCluster = {
   inMaintenance: new Set(),
 };
 
+/** @returns whether a process of a Deployment runs, and is ready. */
+export function isAvailable(deployment: Deployment | undefined): boolean {
+  return (deployment?.status?.availableReplicas ?? 0) > 0;
+}
+
 /** @returns the MachineConfigNodes that belong to a pool, by name. */
 export function nodesOfPool(
   { machineConfigNodes }: Pick<ObservedCluster, 'machineConfigNodes'>,

@@ -8,7 +8,7 @@ import {
 } from '../../predict/objects/offline-cluster.ts';
 import { type LimitFlags, limitsOf, withLimitFlags } from '../../rollout/limit-flags.ts';
 import { type ClusterFlags, connect, withClusterFlags } from '../command-line/cluster-access.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { UsageError } from '../command-line/exit-codes.ts';
 import { type LiveCluster, readLiveCluster } from './live-cluster.ts';
 import { readObjects } from './object-files.ts';
 import { withSwitch } from './switched-cluster.ts';
@@ -88,7 +88,7 @@ export async function readChangeFlags(flags: ChangeFlags): Promise<Change> {
       live === undefined
         ? 'a MachineConfigPool, or a MachineConfig with the label machineconfiguration.openshift.io/role'
         : 'a MachineConfigPool in the cluster or in the change';
-    throw new CommandError(`no pool found: expected ${expected}`, exitCodes.usage);
+    throw new UsageError(`no pool found: expected ${expected}`);
   }
   return { before, after, live };
 }
@@ -96,5 +96,5 @@ export async function readChangeFlags(flags: ChangeFlags): Promise<Change> {
 /** @throws {CommandError} that names every malformed object once. */
 export function refuseMalformed(...clusters: readonly OfflineCluster[]): void {
   const problems = new Set(clusters.flatMap(({ malformed }) => malformed.map(formatObjectProblem)));
-  if (problems.size > 0) throw new CommandError([...problems].join('\n'), exitCodes.usage);
+  if (problems.size > 0) throw new UsageError([...problems].join('\n'));
 }

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { YAMLParseError } from 'yaml';
 import { fileErrorMessage } from '../../api/error-message.ts';
 import type { KubernetesObject } from '../../api/object.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { CommandError, UsageError } from '../command-line/exit-codes.ts';
 import { parseKubectlYaml } from '../command-line/kubectl-yaml.ts';
 
 interface ReadDocuments {
@@ -31,7 +31,7 @@ export async function readObjects(names: readonly string[]): Promise<KubernetesO
   const { objects, problems } = await readDocuments(names);
   if (problems.length > 0) {
     const message = problems.map((problem) => problem.message).join('\n');
-    throw new CommandError(message, exitCodes.usage, { cause: new AggregateError(problems) });
+    throw new UsageError(message, { cause: new AggregateError(problems) });
   }
   return objects.map(({ object }) => object);
 }
@@ -59,7 +59,7 @@ export async function readDocuments(names: readonly string[]): Promise<ReadDocum
   }
   if (objects.length + problems.length === 0 && names.length > 0) {
     const where = names.map(shownName).join(', ');
-    throw new CommandError(`${where}: no objects found; expected at least one`, exitCodes.usage);
+    throw new UsageError(`${where}: no objects found; expected at least one`);
   }
   return { objects, problems };
 }
@@ -71,14 +71,13 @@ function shownName(file: string): string {
 async function filesOf(name: string): Promise<string[]> {
   if (name === '-') return [name];
   const stats = await stat(name).catch((cause: unknown) => {
-    throw new CommandError(`${name}: no such file or directory`, exitCodes.usage, { cause });
+    throw new UsageError(`${name}: no such file or directory`, { cause });
   });
   if (!stats.isDirectory()) return [name];
   const entries = (await readdir(name)).filter((entry) => /\.(ya?ml|json)$/.test(entry)).sort();
   if (entries.length > 0) return entries.map((entry) => path.join(name, entry));
-  throw new CommandError(
+  throw new UsageError(
     `${name}: the directory has no .yaml, .yml or .json files; directories in it are not read`,
-    exitCodes.usage,
   );
 }
 
@@ -91,7 +90,7 @@ async function sourceOf(file: string): Promise<string> {
     return standardInput;
   }
   return readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new CommandError(`${file} can't be read: ${fileErrorMessage(cause)}`, exitCodes.usage, { cause });
+    throw new UsageError(`${file} can't be read: ${fileErrorMessage(cause)}`, { cause });
   });
 }
 
@@ -106,9 +105,9 @@ function collecting(problems: CommandError[], place: string, read: () => void): 
 
 function unreadable(place: string, cause: unknown): CommandError {
   if (cause instanceof YAMLParseError)
-    return new CommandError(`${place}: ${cause.message.trimEnd()}`, exitCodes.usage, { cause });
+    return new UsageError(`${place}: ${cause.message.trimEnd()}`, { cause });
   const why = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
-  return new CommandError(`${place}: can't be read as objects: ${why}`, exitCodes.usage, { cause });
+  return new UsageError(`${place}: can't be read as objects: ${why}`, { cause });
 }
 
 /** @param value of a document; null for an empty one. @throws CommandError for one that is not an object. */
@@ -119,7 +118,7 @@ function objectsOf(value: unknown, place: string): PlacedObject[] {
   const objects = objectsIn(value);
   if (objects.every(isObject)) return objects.map((object) => ({ object, place }));
   const why = objects.some(hasBooleanName) ? BOOLEAN_NAME : 'without apiVersion, kind or metadata.name';
-  throw new CommandError(`${place}: ${why}`, exitCodes.usage);
+  throw new UsageError(`${place}: ${why}`);
 }
 
 const BOOLEAN_NAME =

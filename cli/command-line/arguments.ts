@@ -1,4 +1,4 @@
-import { CommandError, exitCodes } from './exit-codes.ts';
+import { UsageError } from './exit-codes.ts';
 
 /** Flags of the cluster that may precede the command, as with kubectl; each has a value. */
 const LEADING = ['--kubeconfig', '--context', '--namespace', '-n', '--as', '--as-group', '--request-timeout'];
@@ -36,10 +36,7 @@ function withHelpFlag(args: readonly string[], known: readonly string[]): readon
   const [first, command, ...rest] = args;
   if (first !== 'help' || command === undefined || command.startsWith('-')) return args;
   if (!known.includes(command)) {
-    throw new CommandError(
-      `no command is named ${command}; shale --help lists the commands`,
-      exitCodes.usage,
-    );
+    throw new UsageError(`no command is named ${command}; shale --help lists the commands`);
   }
   return [command, ...rest, '--help'];
 }

@@ -17,7 +17,7 @@ import {
 } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { shutdownSignal } from '../../cluster/process.ts';
-import { CommandError, exitCodes } from './exit-codes.ts';
+import { CommandError, exitCodes, UsageError } from './exit-codes.ts';
 import { parseDurationFlag } from './quantities.ts';
 import { trustSystemCertificates } from './system-trust.ts';
 
@@ -98,7 +98,7 @@ export async function connectionOf({
   asGroup: groups = [],
 }: Partial<ClusterFlags>): Promise<Connection> {
   if (user === undefined && groups.length > 0)
-    throw new CommandError('--as-group requires --as, the user to impersonate', exitCodes.usage);
+    throw new UsageError('--as-group requires --as, the user to impersonate');
   const connection = await (kubeconfigText === undefined
     ? openConnection(kubeconfig, context)
     : openEmbedded(kubeconfigText));

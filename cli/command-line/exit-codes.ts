@@ -28,14 +28,6 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   brokenPipe: 'nothing reads the output any more, as after `| head -1`',
 };
 
-/** @param known names of the existing pools. @returns the error for a pool that does not exist. */
-export function noSuchPool(name: string, known: readonly string[]): CommandError {
-  return new CommandError(
-    `no pool is named ${name}; the pools are: ${known.join(', ') || 'none'}`,
-    exitCodes.usage,
-  );
-}
-
 /** An error whose message is enough for the user: printed as one line, without a stack. */
 export class CommandError extends Error {
   readonly exitCode: number;
@@ -45,4 +37,29 @@ export class CommandError extends Error {
     this.name = 'CommandError';
     this.exitCode = exitCode;
   }
+}
+
+/** A command that was called in a way that can't be carried out. */
+export class UsageError extends CommandError {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, exitCodes.usage, options);
+  }
+}
+
+/** @param known names of the existing pools. @returns the error for a pool that does not exist. */
+export function noSuchPool(name: string, known: readonly string[]): UsageError {
+  return new UsageError(`no pool is named ${name}; the pools are: ${known.join(', ') || 'none'}`);
+}
+
+/** @param pools all that exist. @returns the one of the name. @throws {UsageError} when there is none. */
+export function poolNamed<T extends { readonly metadata: { readonly name: string } }>(
+  pools: readonly T[],
+  name: string,
+): T {
+  const pool = pools.find(({ metadata }) => metadata.name === name);
+  if (pool !== undefined) return pool;
+  throw noSuchPool(
+    name,
+    pools.map(({ metadata }) => metadata.name),
+  );
 }

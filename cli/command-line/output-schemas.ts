@@ -35,11 +35,11 @@ const diffs = z.array(
   }),
 );
 
-const names = z.array(z.string());
+const names = z.array(z.string()).readonly();
 const sides = z.strictObject({ added: names, removed: names });
-const accounts = z.array(
-  z.strictObject({ name: z.string(), from: z.number().optional(), to: z.number().optional() }),
-);
+const accounts = z
+  .array(z.strictObject({ name: z.string(), from: z.number().optional(), to: z.number().optional() }))
+  .readonly();
 
 /** What is different between the contents of two images. */
 const contentsDiff = {
@@ -149,56 +149,18 @@ export const DiffOutput = z.array(
   ]),
 );
 
-export const ImageOutput = z.strictObject({
-  digest: z.string(),
-  platform: z.string(),
-  platforms: z.array(z.string()).optional(),
-  pool: z.string().nullable(),
-  renderedConfig: z.string().nullable(),
-  baseImage: z.string().nullable(),
-  stockImage: z.string().nullable(),
-  policyDigest: z.string().nullable(),
-  created: z.string().nullable(),
-  shaleVersion: z.string().nullable(),
-  source: z.strictObject({ url: z.string().optional(), revision: z.string().optional() }),
-  bytes: z.number(),
-  layers: z.array(
-    z.strictObject({ digest: z.string(), bytes: z.number(), from: z.enum(['base', 'renderedConfig']) }),
-  ),
-  transitions: z.array(
-    z.strictObject({
-      from: z.string(),
-      base: z.string(),
-      actions: z.string(),
-      because: z.array(z.string()),
-    }),
-  ),
-  transitionsUnknown: z.string().optional(),
-  referrers: z.array(z.strictObject({ artifactType: z.string(), digest: z.string(), bytes: z.number() })),
-  signatures: z.number(),
-  signedByKey: z.boolean().optional(),
-  files: z
-    .array(
-      z.strictObject({
-        path: z.string(),
-        type: z.enum(['file', 'directory', 'symlink', 'hardlink']),
-        mode: z.string().optional(),
-        owner: z.string().optional(),
-        bytes: z.number().optional(),
-        target: z.string().optional(),
-      }),
-    )
-    .optional(),
-});
-
+/** One of two images that are compared. */
 const imageSide = z.strictObject({
   image: z.string(),
   digest: z.string(),
   platform: z.string(),
+  /** os-release(5): ID, NAME, PRETTY_NAME and VERSION_ID. */
   os: z.record(z.string(), z.string()),
+  /** The number of its packages; null where they are not known. */
   packages: z.number().nullable(),
-  kernels: z.array(z.string()),
+  kernels: names,
 });
+export type ImageSide = z.infer<typeof imageSide>;
 export const ImageDiffOutput = z.strictObject({
   from: imageSide,
   to: imageSide,

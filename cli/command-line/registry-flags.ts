@@ -11,7 +11,7 @@ import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { noRegistries, parseRegistriesConf, type Registries } from '../../oci/registries-conf.ts';
 import { ContainerfileError, PackageNameError } from '../../predict/image/engine-spec.ts';
-import { CommandError, exitCodes } from './exit-codes.ts';
+import { CommandError, exitCodes, UsageError } from './exit-codes.ts';
 import { trustSystemCertificates } from './system-trust.ts';
 
 /** ms; a command must not hang when a registry doesn't respond. */
@@ -79,7 +79,7 @@ async function readAuths(file: string): Promise<AuthFile> {
     return parseAuthFile(text);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : "can't be read";
-    throw new CommandError(`${file}: ${why}`, exitCodes.usage, { cause });
+    throw new UsageError(`${file}: ${why}`, { cause });
   }
 }
 
@@ -88,13 +88,9 @@ async function readConf(file: string): Promise<Registries> {
   try {
     return parseRegistriesConf([{ name: file, text }]);
   } catch (cause) {
-    throw new CommandError(
-      cause instanceof Error ? cause.message : `${file}: can't be read`,
-      exitCodes.usage,
-      {
-        cause,
-      },
-    );
+    throw new UsageError(cause instanceof Error ? cause.message : `${file}: can't be read`, {
+      cause,
+    });
   }
 }
 
@@ -103,7 +99,7 @@ export async function readText(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (cause) {
-    throw new CommandError(`${file}: can't be read`, exitCodes.usage, { cause });
+    throw new UsageError(`${file}: can't be read`, { cause });
   }
 }
 

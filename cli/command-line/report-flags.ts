@@ -4,7 +4,7 @@ import { errorMessage } from '../../api/error-message.ts';
 import type { GivenReport } from '../../image/vulnerabilities/given-reports.ts';
 import { readReport } from '../../image/vulnerabilities/read-report.ts';
 import { ReportError } from '../../image/vulnerabilities/report.ts';
-import { CommandError, exitCodes } from './exit-codes.ts';
+import { UsageError } from './exit-codes.ts';
 
 export interface ReportFlags {
   readonly vulnerabilities: readonly string[];
@@ -35,12 +35,12 @@ async function readOne(text: string): Promise<GivenReport> {
   } catch (cause) {
     const message =
       cause instanceof ReportError ? cause.message : `${file}: can't be read: ${errorMessage(cause)}`;
-    throw new CommandError(message, exitCodes.usage, { cause });
+    throw new UsageError(message, { cause });
   }
 }
 
 /** As a usage error: the report is not about the image that the flag names. @throws CommandError, or the error */
 export function rethrowReportError(error: unknown): never {
-  if (error instanceof ReportError) throw new CommandError(error.message, exitCodes.usage, { cause: error });
+  if (error instanceof ReportError) throw new UsageError(error.message, { cause: error });
   throw error;
 }

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { asRendered, asRunning } from '../../predict/pool-change.ts';
 import { diffPools, formatDiffs, type PoolDiff } from '../change/diff.ts';
 import { readChangeFlags, withChange } from '../change/file-flags.ts';
-import { CommandError, exitCodes, noSuchPool } from '../command-line/exit-codes.ts';
+import { exitCodes, noSuchPool, UsageError } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { DiffOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
@@ -25,12 +25,10 @@ Examples:
  * `shale diff`: what changes on the disks of nodes. Exits like kubectl diff: 0 no changes, 1 changes, above 1 an error.
  */
 export function diffCommand(): Command {
-  const command = new Command('diff')
-    .description('Show how a change affects the files, units and kernel arguments of nodes.')
-    .argument(
-      '[what...]',
-      'two things to compare: each a MachineConfig, pool or node of the cluster, a file, or an image; or a single pool or node',
-    );
+  const command = new Command('diff').argument(
+    '[what...]',
+    'two things to compare: each a MachineConfig, pool or node of the cluster, a file, or an image; or a single pool or node',
+  );
   return withArchitecture(withRegistryFlags(withChange(command)))
     .option('--pool <name>', 'show only this pool')
     .option(
@@ -44,7 +42,7 @@ export function diffCommand(): Command {
       if (flags.output === 'json' || flags.output === 'yaml') printAs(flags.output, DiffOutput, diffs);
       else print(formatDiffs(diffs));
       if (diffs.some((diff) => 'problems' in diff)) {
-        throw new CommandError("some pools can't be rendered", exitCodes.usage);
+        throw new UsageError("some pools can't be rendered");
       }
       if (diffs.some((diff) => 'changes' in diff && diff.changes.length > 0)) {
         process.exitCode = exitCodes.failed;
@@ -54,17 +52,13 @@ export function diffCommand(): Command {
 
 async function diffChange(flags: DiffNamedFlags): Promise<readonly PoolDiff[]> {
   if (flags.filename.length === 0 && flags.running !== true) {
-    throw new CommandError(
+    throw new UsageError(
       'diff: specify what to compare: files with -f, a pool, a node, two names, or --running',
-      exitCodes.usage,
     );
   }
   const { before, after, live } = await readChangeFlags(flags);
   if (flags.running === true && live === undefined) {
-    throw new CommandError(
-      "diff: --running needs a cluster and can't be combined with --from",
-      exitCodes.usage,
-    );
+    throw new UsageError("diff: --running needs a cluster and can't be combined with --from");
   }
   const from =
     flags.running === true && live !== undefined ? asRunning(before, live.rendered) : asRendered(before);

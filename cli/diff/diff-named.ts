@@ -14,7 +14,7 @@ import type { ChangeFlags } from '../change/file-flags.ts';
 import { readLiveCluster } from '../change/live-cluster.ts';
 import { readObjects } from '../change/object-files.ts';
 import { connect } from '../command-line/cluster-access.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { UsageError } from '../command-line/exit-codes.ts';
 import {
   REGISTRY_DEADLINE_MS,
   type RegistryFlags,
@@ -39,12 +39,10 @@ export interface DiffNamedFlags extends ChangeFlags, RegistryFlags {
  */
 export async function diffNamed(named: readonly string[], flags: DiffNamedFlags): Promise<ConfigDiff> {
   const [from = '', to, ...more] = named;
-  if (more.length > 0)
-    throw new CommandError(`diff: expected one or two names, not ${named.length}`, exitCodes.usage);
+  if (more.length > 0) throw new UsageError(`diff: expected one or two names, not ${named.length}`);
   if (flags.pool !== undefined || flags.running === true || flags.from.length > 0 || flags.prune === true) {
-    throw new CommandError(
+    throw new UsageError(
       "diff: --pool, --running, --from and --prune can't be combined with names to compare",
-      exitCodes.usage,
     );
   }
   let known: Promise<NamingCluster> | undefined;
@@ -116,19 +114,18 @@ async function namingCluster(flags: DiffNamedFlags): Promise<NamingCluster> {
 async function onlyConfigOf(file: string): Promise<MachineConfig> {
   const [config, ...more] = machineConfigsOf(await readObjects([file]));
   if (config !== undefined && more.length === 0) return config;
-  throw new CommandError(
+  throw new UsageError(
     `${file}: has ${config === undefined ? 'no MachineConfig' : `${more.length + 1} MachineConfigs`}; expected one`,
-    exitCodes.usage,
   );
 }
 
 function nodeConfigOf(config: MachineConfig, flags: DiffNamedFlags): NodeConfig {
   const { object, problems } = shapeOf(config);
-  if (problems.length > 0) throw new CommandError(problems.join('\n'), exitCodes.usage);
+  if (problems.length > 0) throw new UsageError(problems.join('\n'));
   const parsed = parseNodeConfig(object as MachineConfig, limitsOf(flags));
   if (parsed.ok) return parsed.config;
   const lines = parsed.problems.map(
     (problem) => `MachineConfig ${config.metadata.name}: ${formatProblem(problem)}`,
   );
-  throw new CommandError(lines.join('\n'), exitCodes.usage);
+  throw new UsageError(lines.join('\n'));
 }

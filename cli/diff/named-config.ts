@@ -4,7 +4,7 @@ import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-co
 import type { KubernetesObject } from '../../api/object.ts';
 import { machineConfigsOf } from '../../predict/objects/cluster-state.ts';
 import type { LiveCluster } from '../change/live-cluster.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { UsageError } from '../command-line/exit-codes.ts';
 
 /** A config and, if it is known, the base image of its image. */
 export interface Side {
@@ -27,9 +27,8 @@ export type NamingCluster = Pick<LiveCluster, 'objects' | 'rendered' | 'machineC
 export function bothSides(name: string, cluster: NamingCluster): readonly [Side, Side] {
   const named = find(name, cluster);
   if (named.type === 'machineconfig') {
-    throw new CommandError(
+    throw new UsageError(
       `diff: ${name} is a MachineConfig: expected another one to compare it with, or one pool or node`,
-      exitCodes.usage,
     );
   }
   return [sideOf(name, named, cluster, 'runs'), sideOf(name, named, cluster, 'is to run')];
@@ -62,32 +61,27 @@ function find(given: string, { objects, rendered, machineConfigNodes }: NamingCl
   const candidates = all.filter((candidate) => type === undefined || candidate.type === type);
   const [only, ...more] = candidates;
   if (only === undefined) {
-    throw new CommandError(
-      `${given} is not a MachineConfig, pool or node, and no such file exists`,
-      exitCodes.usage,
-    );
+    throw new UsageError(`${given} is not a MachineConfig, pool or node, and no such file exists`);
   }
   if (more.length === 0) return only;
   const names = candidates.map((candidate) => `${candidate.type}/${name}`).join(' or ');
-  throw new CommandError(`${given} is ambiguous; expected ${names}`, exitCodes.usage);
+  throw new UsageError(`${given} is ambiguous; expected ${names}`);
 }
 
 function sideOf(given: string, named: Named, cluster: NamingCluster, moment: Moment): Side {
   if (named.type === 'machineconfig') return named;
   const { configName, baseImage } = targetOf(named, cluster, moment);
   if (configName === '') {
-    throw new CommandError(
+    throw new UsageError(
       moment === 'runs'
         ? `${named.type} ${given} has not reported a rendered config yet`
         : `${named.type} ${given} has no target yet`,
-      exitCodes.usage,
     );
   }
   const config = cluster.rendered.get(configName);
   if (config === undefined) {
-    throw new CommandError(
+    throw new UsageError(
       `${configName}, ${moment === 'runs' ? 'which' : 'the target of'} ${named.type} ${given}${moment === 'runs' ? ' runs' : ''}, no longer exists`,
-      exitCodes.usage,
     );
   }
   return { config, baseImage };

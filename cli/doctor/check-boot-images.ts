@@ -8,7 +8,7 @@ import { type PoolRecord, recordOf } from '../../rollout/pools/pool-record.ts';
 import { objectNamed } from '../../view/named.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { nodeImageOf } from '../node/node-image.ts';
-import { type Finding, findings, namedNodes } from './finding.ts';
+import { type Finding, findings, found, namedNodes } from './finding.ts';
 
 /**
  * Checks what new nodes of each layered pool boot: that the pool's nodes go to the same image, and that the machines
@@ -42,24 +42,19 @@ function judgePool(
   const record = revisions && recordOf(pool, revisions);
   const isAssigned = members.some(({ spec }) => spec.configImage?.desiredImage === image);
   const others = otherImages(name, image, cluster, record);
-  const results = [
-    ...(members.length === 0 || isAssigned
-      ? []
-      : [
-          warning(
-            `pool ${name}: new nodes boot ${image}, to which none of its nodes is assigned${laterImages(record, image, members)}, so each is updated after it has joined`,
-            `nothing while a rollout is under way; otherwise check what it waits for with shale status ${name}`,
-          ),
-        ]),
-    ...(others.length === 0
-      ? []
-      : [
-          warning(
-            `pool ${name}: new nodes booted something else than ${image}: ${namedNodes(others)}`,
-            `let the machines boot ${tag}, or renew the template that they are made from`,
-          ),
-        ]),
-  ];
+  const results = found(
+    members.length > 0 &&
+      !isAssigned &&
+      warning(
+        `pool ${name}: new nodes boot ${image}, to which none of its nodes is assigned${laterImages(record, image, members)}, so each is updated after it has joined`,
+        `nothing while a rollout is under way; otherwise check what it waits for with shale status ${name}`,
+      ),
+    others.length > 0 &&
+      warning(
+        `pool ${name}: new nodes booted something else than ${image}: ${namedNodes(others)}`,
+        `let the machines boot ${tag}, or renew the template that they are made from`,
+      ),
+  );
   return results.length === 0 ? [ok(`pool ${name}: new nodes boot ${image}`)] : results;
 }
 

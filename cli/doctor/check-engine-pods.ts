@@ -11,7 +11,7 @@ import { BUILDS_NAMESPACE } from '../../api/names.ts';
 import { isStartupTaint } from '../../api/startup-taint.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
-import { type Finding, findings } from './finding.ts';
+import { type Finding, findings, found } from './finding.ts';
 import { flagValues, hasFlag } from './operator-flags.ts';
 
 /** Of the policy and of its binding (manifests/base/build-pods-admission.yaml). */
@@ -69,57 +69,44 @@ export function judgeEnginePods(
   const { ok, warning, failure } = findings('pods of builds');
   const level = namespace?.metadata.labels?.[ENFORCE];
   const suitable = nodes.filter(takesPods);
-  const problems = [
-    ...(namespace === undefined
-      ? [
-          failure(
-            `Namespace ${BUILDS_NAMESPACE} does not exist, so the Machine OS Builder is not started`,
-            INSTALL,
-          ),
-        ]
-      : level !== 'privileged'
-        ? [
-            warning(
-              `Namespace ${BUILDS_NAMESPACE} has ${level === undefined ? 'no label' : `the label ${ENFORCE}: ${level} instead of`} ${ENFORCE}: privileged, so Pod Security may reject the pods of builds`,
-              INSTALL,
-            ),
-          ]
-        : []),
-    ...(!needsUserNamespaces(operator) &&
+  const problems = found(
+    namespace === undefined &&
+      failure(
+        `Namespace ${BUILDS_NAMESPACE} does not exist, so the Machine OS Builder is not started`,
+        INSTALL,
+      ),
     namespace !== undefined &&
-    namespace.metadata.labels?.[HOST_USERS] !== 'allowed'
-      ? [
-          failure(
-            `the operator has --engine-host-users, but Namespace ${BUILDS_NAMESPACE} lacks the label ${HOST_USERS}=allowed, so that the policy rejects the pods of builds`,
-            `kubectl label namespace ${BUILDS_NAMESPACE} ${HOST_USERS}=allowed`,
-          ),
-        ]
-      : []),
-    ...(isLimited
-      ? []
-      : [
-          warning(
-            `ValidatingAdmissionPolicy ${POLICY} or its binding does not exist: the builder's token could create any pod in ${BUILDS_NAMESPACE}`,
-            INSTALL,
-          ),
-        ]),
-    ...(nodes.length > 0 && suitable.length === 0
-      ? [
-          warning(
-            'no node takes the pods of builds: each has a taint that they do not tolerate, or another operating system than Linux',
-            `remove a taint, or run an engine elsewhere (--engine, docs/engine.md); of a node in service they tolerate only ${CONTROL_PLANE}:NoSchedule`,
-          ),
-        ]
-      : []),
-    ...(needsUserNamespaces(operator) && suitable.length > 0 && suitable.every(lacksUserNamespaces)
-      ? [
-          warning(
-            'the container runtime of no node supports user namespaces for pods (status.runtimeHandlers)',
-            "upgrade the nodes' container runtime, or set --engine-host-users in the operator's Deployment (docs/engine.md)",
-          ),
-        ]
-      : []),
-  ];
+      level !== 'privileged' &&
+      warning(
+        `Namespace ${BUILDS_NAMESPACE} has ${level === undefined ? 'no label' : `the label ${ENFORCE}: ${level} instead of`} ${ENFORCE}: privileged, so Pod Security may reject the pods of builds`,
+        INSTALL,
+      ),
+    namespace !== undefined &&
+      !needsUserNamespaces(operator) &&
+      namespace.metadata.labels?.[HOST_USERS] !== 'allowed' &&
+      failure(
+        `the operator has --engine-host-users, but Namespace ${BUILDS_NAMESPACE} lacks the label ${HOST_USERS}=allowed, so that the policy rejects the pods of builds`,
+        `kubectl label namespace ${BUILDS_NAMESPACE} ${HOST_USERS}=allowed`,
+      ),
+    !isLimited &&
+      warning(
+        `ValidatingAdmissionPolicy ${POLICY} or its binding does not exist: the builder's token could create any pod in ${BUILDS_NAMESPACE}`,
+        INSTALL,
+      ),
+    nodes.length > 0 &&
+      suitable.length === 0 &&
+      warning(
+        'no node takes the pods of builds: each has a taint that they do not tolerate, or another operating system than Linux',
+        `remove a taint, or run an engine elsewhere (--engine, docs/engine.md); of a node in service they tolerate only ${CONTROL_PLANE}:NoSchedule`,
+      ),
+    needsUserNamespaces(operator) &&
+      suitable.length > 0 &&
+      suitable.every(lacksUserNamespaces) &&
+      warning(
+        'the container runtime of no node supports user namespaces for pods (status.runtimeHandlers)',
+        "upgrade the nodes' container runtime, or set --engine-host-users in the operator's Deployment (docs/engine.md)",
+      ),
+  );
   return problems.length === 0
     ? [ok(`Namespace ${BUILDS_NAMESPACE}, its policy and a node for the pods of builds are there`)]
     : problems;

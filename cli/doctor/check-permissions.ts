@@ -1,36 +1,10 @@
 import { Deployments, ServiceAccounts } from '../../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE, PAGE_DEPLOYMENT } from '../../api/names.ts';
-import type { Kind, KubernetesObject, NewObject } from '../../api/object.ts';
+import { isAllowed, type ResourceAttributes } from '../../cluster/access-reviews.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import type { Places } from '../observe/cluster-watch.ts';
 import { type Finding, findings } from './finding.ts';
-
-interface AccessReview extends KubernetesObject {
-  readonly spec: {
-    readonly resourceAttributes: ResourceAttributes;
-    readonly user?: string;
-    readonly groups?: readonly string[];
-  };
-  readonly status?: { readonly allowed?: boolean };
-}
-interface ResourceAttributes {
-  readonly verb: string;
-  readonly group: string;
-  readonly resource: string;
-  readonly subresource?: string | undefined;
-  readonly namespace?: string;
-}
-
-const authorization = (kind: string): Kind<AccessReview> => ({
-  group: 'authorization.k8s.io',
-  version: 'v1',
-  kind,
-  plural: `${kind.toLowerCase()}s`,
-  namespaced: false,
-});
-const SubjectAccessReviews = authorization('SubjectAccessReview');
-const SelfSubjectAccessReviews = authorization('SelfSubjectAccessReview');
 
 /** The namespaces in which processes need permissions. */
 interface Scopes extends Places {
@@ -138,7 +112,7 @@ export async function checkPermissions(
   const own = Object.entries(OWN_NEEDS).map(async ([commands, needs]): Promise<Finding[]> => {
     const refused = await refusedOf(
       needs,
-      (attributes) => ask(client, SelfSubjectAccessReviews, { resourceAttributes: attributes }, signal),
+      (attributes) => isAllowed(client, attributes, undefined, signal),
       places,
     );
     if (refused.length === 0) return [];
@@ -172,13 +146,12 @@ async function checkAccount(
   if ((await client.find(ServiceAccounts, account, { namespace, signal })) === undefined) {
     return [failure(`ServiceAccount ${namespace}/${account} does not exist`, fix)];
   }
-  const user = `system:serviceaccount:${namespace}:${account}`;
+  const username = `system:serviceaccount:${namespace}:${account}`;
   const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
   try {
     const refused = await refusedOf(
       needs,
-      (attributes) =>
-        ask(client, SubjectAccessReviews, { resourceAttributes: attributes, user, groups }, signal),
+      (attributes) => isAllowed(client, attributes, { username, groups }, signal),
       places,
     );
     return refused.length === 0
@@ -193,10 +166,10 @@ async function checkAccount(
 
 async function refusedOf(
   needs: readonly Need[],
-  isAllowed: (attributes: ResourceAttributes) => Promise<boolean>,
+  isGranted: (attributes: ResourceAttributes) => Promise<boolean>,
   places: Scopes,
 ): Promise<string[]> {
-  const answers = await Promise.all(needs.map((need) => isAllowed(attributesOf(need, places))));
+  const answers = await Promise.all(needs.map((need) => isGranted(attributesOf(need, places))));
   return needs.flatMap(([what, where], index) =>
     answers[index] === true ? [] : [where === undefined ? what : `${what} in ${places[where]}`],
   );
@@ -206,26 +179,5 @@ function attributesOf([what, where]: Need, places: Scopes): ResourceAttributes {
   const [verb = '', full = ''] = what.split(' ');
   const [path = '', ...group] = full.split('.');
   const [resource = '', subresource] = path.split('/');
-  return {
-    verb,
-    group: group.join('.'),
-    resource,
-    subresource,
-    ...(where === undefined ? {} : { namespace: places[where] }),
-  };
-}
-
-async function ask(
-  client: ApiClient,
-  kind: Kind<AccessReview>,
-  spec: AccessReview['spec'],
-  signal: AbortSignal,
-): Promise<boolean> {
-  const question: NewObject<AccessReview> = {
-    apiVersion: 'authorization.k8s.io/v1',
-    kind: kind.kind,
-    metadata: {},
-    spec,
-  };
-  return (await client.create(kind, question, { signal })).status?.allowed === true;
+  return { verb, group: group.join('.'), resource, subresource, namespace: where && places[where] };
 }

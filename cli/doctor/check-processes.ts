@@ -3,8 +3,8 @@ import { matchesSelector } from '../../api/label-selector.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { nodeView } from '../../view/node-view.ts';
-import type { ObservedCluster } from '../../view/observed-cluster.ts';
-import { type Finding, findings, namedNodes } from './finding.ts';
+import { isAvailable, type ObservedCluster } from '../../view/observed-cluster.ts';
+import { type Finding, findings, found, namedNodes } from './finding.ts';
 
 /** The DaemonSet of the node daemons and its pods. */
 export interface Daemons {
@@ -31,28 +31,24 @@ export function judgeProcesses(
     `kubectl -n ${namespace} describe ${what}; kubectl -n ${namespace} logs ${what}`;
   const wantsBuilder = cluster.machineOSConfigs.length > 0;
   const updating = updatingNodes(cluster, now);
-  return [
+  return found(
     judgeOperator(cluster, updating, { namespace, logs: logs('deployment/shale-operator') }),
     daemons.daemonSet === undefined
       ? failure(`DaemonSet ${namespace}/shale-daemon does not exist`, INSTALL)
       : judgeDaemons(cluster, daemons.daemonSet, daemons.pods, updating, namespace),
-    ...(!wantsBuilder || (cluster.builder?.status?.availableReplicas ?? 0) > 0
-      ? []
-      : [
-          warning(
-            'layering is enabled, but the Machine OS Builder is not running',
-            logs('deployment/machine-os-builder'),
-          ),
-        ]),
-    ...(cluster.page === undefined || (cluster.page.status?.availableReplicas ?? 0) > 0
-      ? []
-      : [
-          warning(
-            'the live page is not running, or waits for its certificate; rollouts continue',
-            logs('deployment/shale-page'),
-          ),
-        ]),
-  ];
+    wantsBuilder &&
+      !isAvailable(cluster.builder) &&
+      warning(
+        'layering is enabled, but the Machine OS Builder is not running',
+        logs('deployment/machine-os-builder'),
+      ),
+    cluster.page !== undefined &&
+      !isAvailable(cluster.page) &&
+      warning(
+        'the live page is not running, or waits for its certificate; rollouts continue',
+        logs('deployment/shale-page'),
+      ),
+  );
 }
 
 const INSTALL = 'kubectl apply -k manifests/base';
@@ -81,7 +77,7 @@ function judgeOperator(
   const { ok, warning, failure } = findings('processes');
   if (operator === undefined)
     return failure(`Deployment ${namespace}/shale-operator does not exist`, INSTALL);
-  if ((operator.status?.availableReplicas ?? 0) > 0) return ok('the operator is running');
+  if (isAvailable(operator)) return ok('the operator is running');
   if (updating.size === 0) return failure('the operator is not running', logs);
   return warning(
     `the operator is not running; it may have run on a node that is being updated: ${inWords([...updating])}`,

@@ -8,7 +8,7 @@ import type { RegistryAccess } from '../../image/registry/connection.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { RegistryError } from '../../image/registry/registry-error.ts';
 import { type RegistryFlags, registryClient } from '../command-line/registry-flags.ts';
-import { type Finding, findings } from './finding.ts';
+import { type Finding, findings, found } from './finding.ts';
 import type { RegistryTarget } from './registry-targets.ts';
 
 /** ms; a registry that takes longer to respond counts as unavailable. */
@@ -77,22 +77,19 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
   };
   const deadline = () => AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
   const read = async (image: string) => registry.getManifest(parseReference(image), deadline());
-  return Promise.all([
-    ...(pull === undefined
-      ? []
-      : mayBeMissing
-        ? [attempt(`reach ${pull}`, FIX, unlessMissing(read(pull)))]
-        : [attempt(`read ${pull}`, FIX, read(pull))]),
-    ...(push === undefined
-      ? []
-      : [
-          attempt(
-            `push to ${push}`,
-            `${FIX}; the account needs permission to push`,
-            beginUpload(registry, push, deadline()),
-          ),
-        ]),
+  const tried = await Promise.all([
+    pull !== undefined &&
+      (mayBeMissing
+        ? attempt(`reach ${pull}`, FIX, unlessMissing(read(pull)))
+        : attempt(`read ${pull}`, FIX, read(pull))),
+    push !== undefined &&
+      attempt(
+        `push to ${push}`,
+        `${FIX}; the account needs permission to push`,
+        beginUpload(registry, push, deadline()),
+      ),
   ]);
+  return found(...tried);
 }
 
 const FIX =

@@ -49,7 +49,7 @@ import { checkPermissions } from './check-permissions.ts';
 import { checkPolicies } from './check-policies.ts';
 import { type Daemons, judgeProcesses } from './check-processes.ts';
 import { examineRegistries, type RegistryExamination, refuseUnknownNodes } from './examine-registries.ts';
-import { DoctorOutput, type Finding, findings, formatFindings } from './finding.ts';
+import { DoctorOutput, type Finding, findings, formatFindings, found } from './finding.ts';
 
 interface DoctorFlags extends ClusterFlags, RegistryExamination {
   readonly leaseNamespace: string;
@@ -108,9 +108,10 @@ async function examine(
   const { failure, warning } = findings('other operators');
   const general = [
     ...judgeDefinitions(definitions),
-    ...(other === undefined
-      ? []
-      : [failure(other, 'remove one of the two operators: each would undo the changes of the other')]),
+    ...found(
+      other !== undefined &&
+        failure(other, 'remove one of the two operators: each would undo the changes of the other'),
+    ),
     ...(await checkPermissions(client, places, signal)),
     ...judgeLeaseTimes(await leaseTimes(client, places.namespace, signal), now),
   ];

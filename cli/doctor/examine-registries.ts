@@ -12,7 +12,7 @@ import { readPushedImages } from '../../opt-in/pushed-images/record.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { UsageError } from '../command-line/exit-codes.ts';
 import type { RegistryFlags } from '../command-line/registry-flags.ts';
 import { tryRegistries } from './check-registries.ts';
 import { type Finding, findings } from './finding.ts';
@@ -80,7 +80,7 @@ export function refuseUnknownNodes(
   const known = new Set(nodes.map(({ metadata }) => metadata.name));
   const unknown = probe.filter((name) => !known.has(name));
   if (unknown.length === 0) return;
-  throw new CommandError(`--probe: no node is named ${unknown.join(' or ')}`, exitCodes.usage);
+  throw new UsageError(`--probe: no node is named ${unknown.join(' or ')}`);
 }
 
 function withoutBase(targets: readonly RegistryTarget[]): Finding[] {

@@ -27,6 +27,11 @@ export function findings(check: string) {
   };
 }
 
+/** @returns those of the findings that there are. */
+export function found(...results: readonly (Finding | false)[]): Finding[] {
+  return results.filter((result) => result !== false);
+}
+
 /** Nodes named in a finding; the others are counted. */
 const NAMED_NODES = 5;
 

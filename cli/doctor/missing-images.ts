@@ -1,4 +1,5 @@
 import { annotations } from '../../api/names.ts';
+import { noun } from '../../api/plural.ts';
 import { repositoryOf } from '../../api/references.ts';
 import { parseReference } from '../../image/reference.ts';
 import { manifestAt } from '../../image/referrers.ts';
@@ -98,17 +99,12 @@ async function inPool(
 
 /** @returns what is missing and who needs it, as a sentence. */
 export function formatMissing({ image, running, coming, forNewNodes }: NeededImage): string {
+  const [runs, comes] = [namedNodes(running, NAMED_NODES), namedNodes(coming, NAMED_NODES)];
   const who = [
-    ...(running.length === 0
-      ? []
-      : [`${namedNodes(running, NAMED_NODES)} still ${running.length === 1 ? 'runs' : 'run'} it`]),
-    ...(coming.length === 0
-      ? []
-      : [
-          `${namedNodes(coming, NAMED_NODES)} ${coming.length === 1 ? 'is' : 'are'} to run it and can't pull it`,
-        ]),
-    ...(forNewNodes ? ['new nodes are to boot it'] : []),
-  ];
+    runs && `${runs} still ${noun(running.length, 'runs', 'run')} it`,
+    comes && `${comes} ${noun(coming.length, 'is', 'are')} to run it and can't pull it`,
+    forNewNodes && 'new nodes are to boot it',
+  ].filter(Boolean);
   return `${image} is gone from the registry: ${who.join('; ')}`;
 }
 

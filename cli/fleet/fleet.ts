@@ -8,7 +8,7 @@ import { plural } from '../../api/plural.ts';
 import { ApiError, ApiUnreachable } from '../../cluster/api-client.ts';
 import { inParallel } from '../../rollout/in-parallel.ts';
 import { type ClusterFlags, onCluster, readAll } from '../command-line/cluster-access.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { CommandError, exitCodes, UsageError } from '../command-line/exit-codes.ts';
 
 /** Several clusters in the place of one: `--clusters`. */
 export interface FleetFlags extends ClusterFlags {
@@ -61,9 +61,8 @@ export async function membersOf(
 async function filesIn(dir: string): Promise<readonly Member[]> {
   const files = await readdir(dir, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
     const why = error.code === 'ENOTDIR' ? 'is not a directory' : "can't be read";
-    throw new CommandError(
+    throw new UsageError(
       `--clusters: ${dir} ${error.code === 'ENOENT' ? 'does not exist' : why}; expected a directory with kubeconfigs`,
-      exitCodes.usage,
       { cause: error },
     );
   });
@@ -74,10 +73,7 @@ async function filesIn(dir: string): Promise<readonly Member[]> {
       access: { kubeconfig: path.join(dir, name), context: undefined },
     }));
   if (members.length > 0) return members;
-  throw new CommandError(
-    `--clusters: ${dir} has no files; expected a kubeconfig for each cluster`,
-    exitCodes.usage,
-  );
+  throw new UsageError(`--clusters: ${dir} has no files; expected a kubeconfig for each cluster`);
 }
 
 async function managedBy(flags: ClusterFlags): Promise<readonly Member[]> {
@@ -94,9 +90,8 @@ async function managedBy(flags: ClusterFlags): Promise<readonly Member[]> {
     };
   });
   if (members.length > 0) return members;
-  throw new CommandError(
+  throw new UsageError(
     `--clusters: the cluster has no Secrets with kubeconfigs of workload clusters (CLUSTER-kubeconfig with the label ${CLUSTER_NAME}); name a directory with kubeconfigs, or the management cluster with --context`,
-    exitCodes.usage,
   );
 }
 

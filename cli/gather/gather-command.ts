@@ -15,7 +15,7 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { CommandError, exitCodes, UsageError } from '../command-line/exit-codes.ts';
 import { note, print } from '../command-line/output.ts';
 import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { formatStatus } from '../observe/status-text.ts';
@@ -67,7 +67,7 @@ export function gatherCommand(): Command {
       ];
       await writeBundle(file, root, [...files, ...summaries], now, signal).catch((error: unknown) => {
         const why = errorMessage(error);
-        throw new CommandError(`${file} can't be written: ${why}`, exitCodes.usage, { cause: error });
+        throw new UsageError(`${file} can't be written: ${why}`, { cause: error });
       });
       print(`${path.resolve(file)}: ${files.length} objects and logs`);
       for (const problem of problems) note(`not collected: ${problem}`);

@@ -6,6 +6,7 @@ import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { objectNamed } from '../../view/named.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -13,7 +14,7 @@ import {
   unlessForbidden,
   withClusterFlags,
 } from '../command-line/cluster-access.ts';
-import { noSuchPool } from '../command-line/exit-codes.ts';
+import { poolNamed } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { type HistoryEntry, type HistoryInput, HistoryOutput, poolHistory } from './pool-history.ts';
@@ -45,10 +46,8 @@ export async function readHistory(
     readAll(client, MachineConfigNodes, { signal }),
     unlessForbidden(readAll(client, PoolRevisions, { signal })),
   ]);
-  const pool = pools.find(({ metadata }) => metadata.name === name);
-  const isRecorded = poolRevisions?.some(({ spec }) => spec.machineConfigPool.name === name);
-  const known = pools.map(({ metadata }) => metadata.name).toSorted();
-  if (pool === undefined && isRecorded !== true) throw noSuchPool(name, known);
+  const isRecorded = poolRevisions?.some(({ spec }) => spec.machineConfigPool.name === name) === true;
+  const pool = isRecorded ? objectNamed(pools, name) : poolNamed(pools, name);
   return { name, pool, machineConfigs, builds, machineConfigNodes, poolRevisions };
 }
 

@@ -26,7 +26,7 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
-import { CommandError, exitCodes, noSuchPool } from '../command-line/exit-codes.ts';
+import { CommandError, exitCodes, poolNamed, UsageError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
 import { observeCluster, type Places } from '../observe/cluster-watch.ts';
@@ -122,12 +122,11 @@ async function readKnownPool(
   { name, places }: { readonly name: string; readonly places: Places },
   signal: AbortSignal,
 ): Promise<KnownPool> {
-  const [{ pool, ...input }, observed] = await Promise.all([
+  const [input, observed] = await Promise.all([
     readHistory(client, name, signal),
     observeCluster(client, places, signal),
   ]);
-  const known = observed.pools.map(({ metadata }) => metadata.name).toSorted();
-  if (pool === undefined) throw noSuchPool(name, known);
+  const pool = input.pool ?? poolNamed(observed.pools, name);
   const isPaused = pool.spec.paused === true;
   const paused = `pool ${name} is paused: its nodes do not roll back until it is resumed`;
   const warnings = [...(isPaused ? [paused] : []), ...obstaclesOf(observed, [name], Date.now())];
@@ -191,8 +190,7 @@ async function clear(
   flags: RollbackFlags,
   signal: AbortSignal,
 ): Promise<void> {
-  if (flags.to !== undefined)
-    throw new CommandError("rollback: --clear can't be combined with --to", exitCodes.usage);
+  if (flags.to !== undefined) throw new UsageError("rollback: --clear can't be combined with --to");
   const agree = agreementBy(flags, onTerminal(signal));
   const release = async (): Promise<Agreement> => {
     const known = await readKnownPool(client, { name, places: flags }, signal);

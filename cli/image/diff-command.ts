@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { unusedReports } from '../../image/vulnerabilities/given-reports.ts';
 import { reportWarnings } from '../change/report-warnings.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { exitCodes, UsageError } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { ImageDiffOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
@@ -61,10 +61,7 @@ async function diffTwo(from: string, to: string, flags: DiffFlags): Promise<void
   show(diff, flags.output);
   if (hasChanges(diff)) process.exitCode = exitCodes.failed;
   else if (diff.unknown.length > 0) {
-    throw new CommandError(
-      'no differences were found, but not everything could be compared',
-      exitCodes.usage,
-    );
+    throw new UsageError('no differences were found, but not everything could be compared');
   }
 }
 

@@ -13,25 +13,14 @@ import type { VulnerabilityDiff } from '../../image/vulnerabilities/compare-repo
 import type { GivenReport } from '../../image/vulnerabilities/given-reports.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { type ChangeDiff, diffConfigs } from '../../machineconfig/text-diff.ts';
+import type { ImageSide } from '../command-line/output-schemas.ts';
 import { readImageMake } from './image-make.ts';
 import type { ReadImage } from './read-contents.ts';
 
-/** One of two images that are compared. */
-interface SideView {
-  readonly image: string;
-  readonly digest: string;
-  readonly platform: string;
-  /** os-release(5): ID, NAME, PRETTY_NAME and VERSION_ID. */
-  readonly os: Readonly<Record<string, string>>;
-  /** The number of its packages; null where they are not known. */
-  readonly packages: number | null;
-  readonly kernels: readonly string[];
-}
-
 /** What is different between two images, for text, Markdown and JSON. */
 export interface ImageDiff extends ContentsDiff {
-  readonly from: SideView;
-  readonly to: SideView;
+  readonly from: ImageSide;
+  readonly to: ImageSide;
   readonly summary: string;
   /** The images have different base images, and a change from one to the other reboots a node. */
   readonly baseChanges: boolean;
@@ -91,7 +80,7 @@ function baseOf(image: ReadImage): string {
   return digestInName(labelOf(image, imageLabels.baseImage)) ?? image.description.digest;
 }
 
-function sideView({ name, description, contents }: ReadImage): SideView {
+function sideView({ name, description, contents }: ReadImage): ImageSide {
   const { os, architecture, variant } = description.config;
   const { databases } = contents;
   return {

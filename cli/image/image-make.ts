@@ -4,7 +4,7 @@ import type { ImageDescription } from '../../image/append.ts';
 import { readLayer } from '../../image/layer/read-layer.ts';
 import type { Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { type CommandError, UsageError } from '../command-line/exit-codes.ts';
 
 /** What Shale built an image from. */
 interface ImageMake {
@@ -51,9 +51,9 @@ function parseConfig(text: string, name: string): MachineConfig {
     const object = JSON.parse(text) as MachineConfig;
     if (object.kind === MachineConfigs.kind) return object;
   } catch (cause) {
-    throw new CommandError(`${name}: ${nodePaths.imageConfig} can't be read`, exitCodes.usage, { cause });
+    throw new UsageError(`${name}: ${nodePaths.imageConfig} can't be read`, { cause });
   }
-  throw new CommandError(`${name}: ${nodePaths.imageConfig} contains no MachineConfig`, exitCodes.usage);
+  throw new UsageError(`${name}: ${nodePaths.imageConfig} contains no MachineConfig`);
 }
 
 async function textOf(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<string> {
@@ -63,15 +63,12 @@ async function textOf(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<
   for await (const chunk of content) {
     size += chunk.length;
     if (size > MAX_CONFIG_BYTES)
-      throw new CommandError(
-        `${nodePaths.imageConfig} is larger than a MachineConfig can be`,
-        exitCodes.usage,
-      );
+      throw new UsageError(`${nodePaths.imageConfig} is larger than a MachineConfig can be`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
 function notOurs(name: string): CommandError {
-  return new CommandError(`${name} was not built by Shale and contains no MachineConfig`, exitCodes.usage);
+  return new UsageError(`${name} was not built by Shale and contains no MachineConfig`);
 }

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
 import { formatActions } from '../../api/disruption-action.ts';
 import { imageLabels } from '../../api/names.ts';
-import { parseTransitionLabel } from '../../disruption/transitions.ts';
+import { parseTransitionLabel, type Transition } from '../../disruption/transitions.ts';
 import type { ImageDescription } from '../../image/append.ts';
 import type { LayerItem } from '../../image/layer/entry.ts';
 import type { Reference } from '../../image/reference.ts';
@@ -9,52 +10,67 @@ import { listReferrers } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { countSignatures, isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { parsePublicKey, SigningKeyError } from '../../image/signature/signing-key.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { UsageError } from '../command-line/exit-codes.ts';
 
-/** An entry of the rendered config's layer. */
-export interface FileView {
-  readonly path: string;
-  readonly type: Exclude<LayerItem['type'], 'whiteout' | 'opaque'>;
+const FileView = z.strictObject({
+  path: z.string(),
+  type: z.enum(['file', 'directory', 'symlink', 'hardlink']),
   /** Octal. */
-  readonly mode?: string;
-  readonly owner?: string;
-  readonly bytes?: number;
-  readonly target?: string;
-}
+  mode: z.string().optional(),
+  owner: z.string().optional(),
+  bytes: z.number().optional(),
+  target: z.string().optional(),
+});
+/** An entry of the rendered config's layer. */
+export type FileView = z.infer<typeof FileView>;
 
-/** What an image was built from and what it requires of nodes, for both text and JSON. */
-export interface ImageView {
-  readonly digest: string;
-  readonly platform: string;
+const ImageView = z.strictObject({
+  digest: z.string(),
+  platform: z.string(),
   /** The platforms of the index, if the name refers to one. */
-  readonly platforms?: readonly string[] | undefined;
-  readonly pool: string | null;
-  readonly renderedConfig: string | null;
-  readonly baseImage: string | null;
+  platforms: z.array(z.string()).readonly().optional(),
+  pool: z.string().nullable(),
+  renderedConfig: z.string().nullable(),
+  baseImage: z.string().nullable(),
   /** The stock image, when an engine built the base image from it. */
-  readonly stockImage: string | null;
-  readonly policyDigest: string | null;
-  readonly created: string | null;
-  readonly shaleVersion: string | null;
-  readonly source: { readonly url: string | undefined; readonly revision: string | undefined };
+  stockImage: z.string().nullable(),
+  policyDigest: z.string().nullable(),
+  created: z.string().nullable(),
+  shaleVersion: z.string().nullable(),
+  source: z.strictObject({ url: z.string().optional(), revision: z.string().optional() }),
   /** The compressed size of all layers. */
-  readonly bytes: number;
-  readonly layers: readonly {
-    readonly digest: string;
-    readonly bytes: number;
-    readonly from: 'base' | 'renderedConfig';
-  }[];
-  readonly transitions: readonly TransitionView[];
+  bytes: z.number(),
+  layers: z.array(
+    z.strictObject({ digest: z.string(), bytes: z.number(), from: z.enum(['base', 'renderedConfig']) }),
+  ),
+  transitions: z.array(
+    z.strictObject({
+      from: z.string(),
+      base: z.string(),
+      actions: z.string(),
+      because: z.array(z.string()),
+    }),
+  ),
   /** Why the transition label can't be used; every node reboots then. */
-  readonly transitionsUnknown?: string;
-}
+  transitionsUnknown: z.string().optional(),
+});
+/** What an image was built from and what it requires of nodes, for both text and JSON. */
+export type ImageView = z.infer<typeof ImageView>;
 
-interface TransitionView {
-  readonly from: string;
-  readonly base: string;
-  readonly actions: string;
-  readonly because: readonly string[];
-}
+const ImageTrust = z.strictObject({
+  referrers: z.array(z.strictObject({ artifactType: z.string(), digest: z.string(), bytes: z.number() })),
+  signatures: z.number(),
+  /** Whether the key of the flag made one of the signatures; absent without the flag. */
+  signedByKey: z.boolean().optional(),
+});
+/** The artifacts of an image that prove its origin. */
+export type ImageTrust = z.infer<typeof ImageTrust>;
+
+/** As `-o json` prints it. */
+export const ImageOutput = ImageView.extend({
+  ...ImageTrust.shape,
+  files: z.array(FileView).optional(),
+});
 
 /** @returns the view of an image from its manifest and config. */
 export function imageView({ digest, manifest, config, platforms }: ImageDescription): ImageView {
@@ -88,12 +104,12 @@ export function imageView({ digest, manifest, config, platforms }: ImageDescript
   };
 }
 
-type Transition = Extract<
-  ReturnType<typeof parseTransitionLabel>,
-  { ok: true }
->['label']['transitions'][number];
-
-function transitionView({ config: from, base, actions, causes }: Transition): TransitionView {
+function transitionView({
+  config: from,
+  base,
+  actions,
+  causes,
+}: Transition): ImageView['transitions'][number] {
   const because = causes.map(({ subject, rule }) => `${subject}: ${rule}`);
   return { from, base, actions: formatActions(actions), because };
 }
@@ -111,18 +127,6 @@ export function fileView(item: LayerItem, bytes: number): FileView | undefined {
   if (item.type === 'symlink') return { path, type: item.type, owner, target: item.target };
   const mode = item.mode.toString(8).padStart(4, '0');
   return { path, type: item.type, mode, owner, ...(item.type === 'file' ? { bytes } : {}) };
-}
-
-/** The artifacts of an image that prove its origin. */
-export interface ImageTrust {
-  readonly referrers: readonly {
-    readonly artifactType: string;
-    readonly digest: string;
-    readonly bytes: number;
-  }[];
-  readonly signatures: number;
-  /** Whether the key of the flag made one of the signatures; absent without the flag. */
-  readonly signedByKey?: boolean;
 }
 
 /**
@@ -161,6 +165,6 @@ async function readPublicKey(file: string): Promise<string> {
     return pem;
   } catch (cause) {
     const why = cause instanceof SigningKeyError ? cause.message : `${file}: can't be read`;
-    throw new CommandError(why, exitCodes.usage, { cause });
+    throw new UsageError(why, { cause });
   }
 }

@@ -5,7 +5,6 @@ import type { Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
-import { ImageOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
 import {
   REGISTRY_DEADLINE_MS,
@@ -17,7 +16,7 @@ import {
 } from '../command-line/registry-flags.ts';
 import { imageDiffCommand } from './diff-command.ts';
 import { imageText } from './image-text.ts';
-import { type FileView, fileView, imageView, readTrust } from './image-view.ts';
+import { type FileView, fileView, ImageOutput, imageView, readTrust } from './image-view.ts';
 import { namedReference } from './named-reference.ts';
 
 interface InspectFlags extends RegistryFlags {
@@ -40,10 +39,7 @@ export function imageCommand(): Command {
       '\nExample:\n  shale image inspect r.example.com/os/worker@sha256:… --files --key cosign.pub',
     );
   withArchitecture(withRegistryFlags(inspect)).action(inspectImage);
-  return new Command('image')
-    .description('Inspect and compare images in a registry.')
-    .addCommand(inspect)
-    .addCommand(imageDiffCommand());
+  return new Command('image').addCommand(inspect).addCommand(imageDiffCommand());
 }
 
 async function inspectImage(name: string, flags: InspectFlags): Promise<void> {

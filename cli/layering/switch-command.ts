@@ -19,7 +19,7 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
-import { CommandError, exitCodes, noSuchPool } from '../command-line/exit-codes.ts';
+import { CommandError, exitCodes, noSuchPool, UsageError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
@@ -143,7 +143,7 @@ function refuseUnknownPools(pools: readonly string[], cluster: ObservedCluster):
 /** @returns the pools to layer. @throws {CommandError} when the operator would reject the data. */
 function layeredBy(data: SwitchData, cluster: ObservedCluster): readonly string[] {
   const state = meaningOf(data);
-  if (state.kind === 'invalid') throw new CommandError(formatProblems(state.problems), exitCodes.usage);
+  if (state.kind === 'invalid') throw new UsageError(formatProblems(state.problems));
   return layeredPools(state, cluster.pools);
 }
 

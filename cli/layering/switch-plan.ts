@@ -4,7 +4,7 @@ import { ApiError, isTemporary } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import type { PredictedNode } from '../../predict/node/predict-node.ts';
 import type { PoolPlan, PoolPrediction } from '../../predict/plan.ts';
-import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
+import { isAvailable, nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import type { Plan } from '../command-line/agreement.ts';
 import type { LayeringGoal } from '../observe/layering-arrival.ts';
 import { refusalsOf } from '../plan/plan-text.ts';
@@ -116,15 +116,14 @@ async function warningsOf(
   { cluster, data, goal, notBySwitch }: SwitchDecision,
 ): Promise<readonly string[]> {
   const secrets = goal.layered.length === 0 ? [] : [data['pushSecret'], data['pullSecret']];
-  const isOperatorAbsent = (cluster.operator?.status?.availableReplicas ?? 0) === 0;
   return [
     ...notBySwitch.map(
       (pool) =>
         `pool ${pool} stays layered: its MachineOSConfig was created by hand; delete it to return the pool to standard mode`,
     ),
     ...(await secretWarnings(client, namespace, secrets, signal)),
-    ...(isOperatorAbsent
-      ? [`no operator is running in namespace ${namespace}: nothing changes until one is running`]
-      : []),
+    ...(isAvailable(cluster.operator)
+      ? []
+      : [`no operator is running in namespace ${namespace}: nothing changes until one is running`]),
   ];
 }

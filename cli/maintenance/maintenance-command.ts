@@ -13,7 +13,7 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { UsageError } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS, textTable } from '../command-line/output.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { timeoutFlag } from '../command-line/quantities.ts';
@@ -138,7 +138,7 @@ function untilOf(text: string): number {
   } catch (error) {
     if (!(error instanceof InvalidArgumentError)) throw error;
     const what = `option '--until <when>' argument '${text}' is invalid`;
-    throw new CommandError(`${what}. ${error.message}`, exitCodes.usage, { cause: error });
+    throw new UsageError(`${what}. ${error.message}`, { cause: error });
   }
 }
 

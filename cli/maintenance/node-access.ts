@@ -8,7 +8,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { type EndOfLease, leaseEnd } from '../../cluster/lease.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { UsageError } from '../command-line/exit-codes.ts';
 import { parseDurationFlag } from '../command-line/quantities.ts';
 
 /** What decides whether a maintenance of a node may start. */
@@ -46,7 +46,7 @@ export async function observeNode(access: NodeAccess): Promise<MaintenanceObserv
 /** @throws {CommandError} when the node does not exist. */
 export async function getNode({ client, node, signal }: NodeAccess): Promise<Node> {
   const object = await client.find(Nodes, node, { signal });
-  if (object === undefined) throw new CommandError(`no node is named ${node}`, exitCodes.usage);
+  if (object === undefined) throw new UsageError(`no node is named ${node}`);
   return object;
 }
 

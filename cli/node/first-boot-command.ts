@@ -13,7 +13,7 @@ import { IGNITION_VERSION, parseIgnition } from '../../machineconfig/ignition/pa
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { reportWarnings } from '../change/report-warnings.ts';
 import { type ClusterFlags, onCluster, readAll, withClusterFlags } from '../command-line/cluster-access.ts';
-import { CommandError, noSuchPool } from '../command-line/exit-codes.ts';
+import { CommandError, poolNamed } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { type FirstBootParts, firstBootParts } from './first-boot.ts';
 import { formatCloudInit, formatIgnition, onlyForIgnition, secretsIn } from './first-boot-formats.ts';
@@ -101,11 +101,7 @@ async function prepare(
     client.find(MachineOSConfigs, name, { signal }),
     client.find(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, { namespace, signal }),
   ]);
-  const pool = pools.find(({ metadata }) => metadata.name === name);
-  if (pool === undefined) {
-    const known = pools.map(({ metadata }) => metadata.name).toSorted();
-    throw noSuchPool(name, known);
-  }
+  const pool = poolNamed(pools, name);
   const rendered = pool.spec.configuration?.name ?? '';
   const config = await ignitionOf(client, name, rendered, signal);
   const node = nodeImageOf(pool, layering);

@@ -3,7 +3,7 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { type ClusterFlags, onCluster, readAll, withClusterFlags } from '../command-line/cluster-access.ts';
-import { noSuchPool } from '../command-line/exit-codes.ts';
+import { poolNamed } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { cloudInitCommand, ignitionCommand } from './first-boot-command.ts';
@@ -23,11 +23,7 @@ export function nodeCommand(): Command {
         else printAs(flags.output, NodeImageOutput, node);
       }),
     );
-  return new Command('node')
-    .description('Prepare machines that become nodes.')
-    .addCommand(image)
-    .addCommand(ignitionCommand())
-    .addCommand(cloudInitCommand());
+  return new Command('node').addCommand(image).addCommand(ignitionCommand()).addCommand(cloudInitCommand());
 }
 
 /** @throws {CommandError} when the pool doesn't exist. */
@@ -36,8 +32,5 @@ async function readNodeImage(client: ApiClient, name: string, signal: AbortSigna
     readAll(client, MachineConfigPools, { signal }),
     client.find(MachineOSConfigs, name, { signal }),
   ]);
-  const pool = pools.find(({ metadata }) => metadata.name === name);
-  if (pool !== undefined) return nodeImageOf(pool, config);
-  const known = pools.map(({ metadata }) => metadata.name).toSorted();
-  throw noSuchPool(name, known);
+  return nodeImageOf(poolNamed(pools, name), config);
 }

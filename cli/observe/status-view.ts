@@ -3,7 +3,7 @@ import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { buildsInProgress } from '../../view/build-view.ts';
 import { nodeView } from '../../view/node-view.ts';
-import type { ObservedCluster } from '../../view/observed-cluster.ts';
+import { isAvailable, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { poolView } from '../../view/pool-view.ts';
 import { BuildView, NodeView, PoolView } from '../../view/schemas.ts';
 
@@ -26,20 +26,18 @@ export function statusView(cluster: ObservedCluster, now: number): StatusView {
   const state = readSwitch(cluster.switchMap);
   const nodes = cluster.machineConfigNodes.map((node) => nodeView(node, cluster, now));
   const byName = new Map(nodes.map((node) => [node.name, node]));
-  const available = cluster.builder?.status?.availableReplicas ?? 0;
   return {
     layering: {
       switch: state.kind,
       problems: state.kind === 'invalid' ? formatProblems(state.problems) : undefined,
-      builder: cluster.builder === undefined ? 'absent' : available > 0 ? 'running' : 'starting',
+      builder:
+        cluster.builder === undefined ? 'absent' : isAvailable(cluster.builder) ? 'running' : 'starting',
     },
     pools: cluster.pools.map((pool) => poolView(pool, cluster, byName, now)),
     builds: buildsInProgress(cluster),
     nodes,
     remarks: [
-      ...((cluster.operator?.status?.availableReplicas ?? 0) === 0
-        ? ['no operator is running, so nothing changes']
-        : []),
+      ...(isAvailable(cluster.operator) ? [] : ['no operator is running, so nothing changes']),
       ...(cluster.leases === undefined ? ["node leases can't be read, so their holders are not shown"] : []),
     ],
   };

@@ -10,7 +10,7 @@ import { isHindered, type PoolPlan } from '../../predict/plan.ts';
 import { type Change, type ChangeFlags, readChangeFlags, withChange } from '../change/file-flags.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from '../change/report-warnings.ts';
 import { connect, withLeaseNamespace } from '../command-line/cluster-access.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { CommandError, UsageError } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { PlanOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
@@ -63,10 +63,8 @@ Examples:
 
 /** `shale plan`: predicts what a change requires of the nodes of each pool. */
 export function planCommand(): Command {
-  const command = new Command('plan').description(
-    'Predict what a change requires of the nodes of each pool, and explain why.',
-  );
-  return withClusters(withRegistryFlags(withReports(withLeaseNamespace(withChange(command)))), 'from')
+  const command = withReports(withLeaseNamespace(withChange(new Command('plan'))));
+  return withClusters(withRegistryFlags(command), 'from')
     .addOption(outputFlag(...TABLE_FORMATS, 'markdown'))
     .addOption(
       new Option(
@@ -104,7 +102,7 @@ export function planCommand(): Command {
     .addHelpText('after', EXAMPLES)
     .action(async (flags: PlanFlags) => {
       if (flags.filename.length === 0 && (flags.from.length > 0 || flags.prune === true)) {
-        throw new CommandError('plan: specify the change with -f', exitCodes.usage);
+        throw new UsageError('plan: specify the change with -f');
       }
       if (flags.clusters === undefined) await planOne(flags);
       else await planFleet({ ...flags, clusters: flags.clusters });
@@ -202,7 +200,7 @@ function refuseInvalidPolicy({ before, after, live }: Change): void {
   if (live !== undefined && keepsPolicy(before, after)) return;
   const problems = configurationProblems(after.machineConfiguration?.spec).map(formatProblem);
   if (problems.length > 0) {
-    throw new CommandError(`MachineConfiguration cluster: ${problems.join('\n  ')}`, exitCodes.usage);
+    throw new UsageError(`MachineConfiguration cluster: ${problems.join('\n  ')}`);
   }
 }
 

@@ -11,7 +11,7 @@ import {
   withAgreementFlags,
 } from '../command-line/agreement.ts';
 import { type ClusterFlags, onCluster, readAll, withClusterFlags } from '../command-line/cluster-access.ts';
-import { CommandError, noSuchPool } from '../command-line/exit-codes.ts';
+import { CommandError, poolNamed } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { planOfRollback } from '../history/rollback-command.ts';
 import type { Places } from '../observe/cluster-watch.ts';
@@ -122,8 +122,7 @@ async function triedPools(
   readonly late: readonly string[];
 }> {
   const pools = await readAll(client, MachineConfigPools, { signal });
-  const known = pools.map(({ metadata }) => metadata.name).toSorted();
-  for (const name of names) if (!known.includes(name)) throw noSuchPool(name, known);
+  for (const name of names) poolNamed(pools, name);
   const named = pools.filter(({ metadata }) => names.length === 0 || names.includes(metadata.name));
   const tried = named.filter(isTried);
   const others = names.length > 0 || tried.length === 0 ? named.filter((pool) => !isTried(pool)) : [];

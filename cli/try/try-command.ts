@@ -22,7 +22,7 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { CommandError, UsageError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { parseDurationFlag } from '../command-line/quantities.ts';
 import { decideTry, type Try } from './decide-try.ts';
@@ -116,14 +116,11 @@ async function start(client: ApiClient, flags: StartFlags, signal: AbortSignal):
 }
 
 async function machineConfigsIn(files: readonly string[]): Promise<readonly MachineConfig[]> {
-  if (files.length === 0) throw new CommandError('try: specify the change with -f', exitCodes.usage);
+  if (files.length === 0) throw new UsageError('try: specify the change with -f');
   const objects = await readObjects(files);
   const other = objects.find((object) => !isMachineConfig(object));
   if (other !== undefined)
-    throw new CommandError(
-      `${other.kind} ${other.metadata.name}: only MachineConfigs can be tried`,
-      exitCodes.usage,
-    );
+    throw new UsageError(`${other.kind} ${other.metadata.name}: only MachineConfigs can be tried`);
   return objects.filter(isMachineConfig);
 }
 

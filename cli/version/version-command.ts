@@ -3,7 +3,7 @@ import { Leases } from '../../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT, SHALE_VERSION } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { versionOfHolder } from '../../cluster/lease.ts';
-import type { ObservedCluster } from '../../view/observed-cluster.ts';
+import { isAvailable, type ObservedCluster } from '../../view/observed-cluster.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -64,7 +64,7 @@ async function readVersions(
     deployment: ObservedCluster['operator'],
     name: string,
   ): Promise<ProcessVersion> => {
-    if ((deployment?.status?.availableReplicas ?? 0) === 0) return { state: 'absent' };
+    if (!isAvailable(deployment)) return { state: 'absent' };
     const lease = await unlessForbidden(client.find(Leases, name, { namespace, signal }));
     return { state: 'running', version: lease && versionOfHolder(lease) };
   };

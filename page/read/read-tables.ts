@@ -1,9 +1,8 @@
-import type { EffectiveAction } from '../../api/disruption-action.ts';
-import { type ClusterPolicies, MIRROR_CHANGES } from '../../api/disruption-policy.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
+import { formatSubject, type PolicyEntry, policyEntries } from '../../disruption/policy-entries.ts';
 import { inWords } from '../../disruption/summarise-policies.ts';
 import { buildView } from '../../view/build-view.ts';
 import { changeOfPool, poolSummary } from '../../view/pool-view.ts';
@@ -34,72 +33,25 @@ function time(text: string | undefined): number | undefined {
 export function policyRows(configuration: MachineConfiguration | undefined): Table<PolicyRow> {
   const { nodeDisruptionPolicyStatus, poolPolicies = [] } = configuration?.status ?? {};
   const rows = [
-    ...rowsOf(nodeDisruptionPolicyStatus?.clusterPolicies ?? {}),
+    ...policyEntries(nodeDisruptionPolicyStatus?.clusterPolicies ?? {}).map((each) => policyRow(each)),
+    // What only some pools have.
     ...poolPolicies.flatMap(({ pools, policies }) =>
-      rowsOf(ownOf(policies)).map((own) => ({ ...own, subject: `${own.subject} (${pools.join(', ')})` })),
+      policyEntries(policies)
+        .filter(({ policy }) => policy !== undefined)
+        .map((each) => policyRow(each, ` (${pools.join(', ')})`)),
     ),
   ];
   return Object.fromEntries(rows.map((each) => [`${each.kind} ${each.subject}`, each]));
 }
 
-/** What only some pools have. */
-function ownOf({ files, patterns, units, sshkey, imageMirrors }: ClusterPolicies): ClusterPolicies {
-  const own = <T extends { readonly policy?: string }>(entries: readonly T[] = []) =>
-    entries.filter(({ policy }) => policy !== undefined);
+function policyRow(policy: PolicyEntry, pools = ''): PolicyRow {
+  const { kind, actions, source } = policy;
   return {
-    files: own(files),
-    patterns: own(patterns),
-    units: own(units),
-    imageMirrors: own(imageMirrors),
-    ...(sshkey?.policy === undefined ? {} : { sshkey }),
-  };
-}
-
-function rowsOf({
-  files = [],
-  patterns = [],
-  units = [],
-  sshkey,
-  imageMirrors = [],
-}: ClusterPolicies): PolicyRow[] {
-  return [
-    ...[...files, ...patterns].map(({ path, actions, source }) => row('file', path, actions, source)),
-    ...units.map(({ name, actions, source }) => row('unit', name, actions, source)),
-    ...(sshkey === undefined ? [] : [row('SSH keys', 'SSH keys', sshkey.actions, sshkey.source)]),
-    ...imageMirrors.flatMap(({ kind, ...changes }) =>
-      MIRROR_CHANGES.flatMap((change) => {
-        const actions = changes[change];
-        return actions === undefined ? [] : [row('mirrors', `${change} ${kind}`, actions, 'Admin')];
-      }),
-    ),
-  ];
-}
-
-function row(
-  kind: PolicyRow['kind'],
-  subject: string,
-  actions: readonly EffectiveAction[],
-  source: 'Admin' | undefined,
-): PolicyRow {
-  return {
-    kind,
-    subject,
+    kind: kind === 'pattern' ? 'file' : kind,
+    subject: `${formatSubject(policy)}${pools}`,
     actions: actions.map(inWords).join(', '),
     source: source === 'Admin' ? 'admin' : 'default',
   };
-}
-
-/** @returns why the policies in force differ from spec; undefined when they don't. */
-export function policyTrouble(configuration: MachineConfiguration | undefined): string | undefined {
-  if (configuration === undefined) return undefined;
-  const applied = configuration.status?.conditions?.find(
-    ({ type }) => type === 'NodeDisruptionPolicyApplied',
-  );
-  if (configuration.status?.observedGeneration !== configuration.metadata.generation)
-    return 'The policies in spec have changed, but the operator has not applied them yet';
-  return applied?.status === 'False'
-    ? `The policies in spec are not in effect: ${applied.message}`
-    : undefined;
 }
 
 interface Reading {

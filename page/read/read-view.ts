@@ -9,6 +9,7 @@ import { reasonOfHolder } from '../../cluster/lease.ts';
 import { nodeOfLease } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type NodeSource, type NodesCluster, nodeSource, updatesCordoned } from '../../view/node-source.ts';
+import { policiesLag } from '../../view/policies.ts';
 import { domainWaits } from '../../view/slots.ts';
 import { shareRows } from '../model/patch.ts';
 import {
@@ -20,7 +21,7 @@ import {
   type Table,
 } from '../model/view.ts';
 import { nodeRow, PlanTable, type RowSource } from './read-node.ts';
-import { buildRow, policyRows, policyTrouble, poolRow } from './read-tables.ts';
+import { buildRow, policyRows, poolRow } from './read-tables.ts';
 import { remember, segmentsOf } from './timeline.ts';
 
 /**
@@ -133,8 +134,8 @@ function leaseRows({ leases }: ClusterObjects, now: number): Table<LeaseRow> {
 }
 
 function remarkRows({ machineConfiguration, trouble, silence }: ClusterObjects): PageView['remarks'] {
-  const policies = policyTrouble(machineConfiguration);
-  const texts = [...trouble, ...(policies === undefined ? [] : [policies])];
+  const lag = machineConfiguration && policiesLag(machineConfiguration);
+  const texts = [...trouble, ...(lag === undefined ? [] : [`Disruption policies: ${lag}`])];
   return {
     ...Object.fromEntries(texts.map((text) => [text, { text }])),
     ...(silence === undefined

@@ -1,38 +1,16 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
+import { isAllowed, type UserInfo } from '../../cluster/access-reviews.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { Access, AccessVerdict, Question } from './access.ts';
 import { CHANGE_KINDS } from './change-reader.ts';
 import { shownKinds } from './page-caches.ts';
 
-interface UserInfo {
-  readonly username?: string;
-  readonly uid?: string;
-  readonly groups?: readonly string[];
-  readonly extra?: Readonly<Record<string, readonly string[]>>;
-}
 interface TokenReview extends KubernetesObject {
   readonly spec: { readonly token: string };
   readonly status?: { readonly authenticated?: boolean; readonly user?: UserInfo };
 }
-interface SubjectAccessReview extends KubernetesObject {
-  readonly spec: {
-    readonly user?: string;
-    readonly uid?: string;
-    readonly groups?: readonly string[];
-    readonly extra?: Readonly<Record<string, readonly string[]>>;
-    readonly resourceAttributes: {
-      readonly verb: string;
-      readonly group: string;
-      readonly resource: string;
-      readonly namespace?: string;
-    };
-  };
-  readonly status?: { readonly allowed: boolean };
-}
-
 const TokenReviews: Kind<TokenReview> = {
   group: 'authentication.k8s.io',
   version: 'v1',
@@ -40,14 +18,6 @@ const TokenReviews: Kind<TokenReview> = {
   plural: 'tokenreviews',
   namespaced: false,
 };
-const SubjectAccessReviews: Kind<SubjectAccessReview> = {
-  group: 'authorization.k8s.io',
-  version: 'v1',
-  kind: 'SubjectAccessReview',
-  plural: 'subjectaccessreviews',
-  namespaced: false,
-};
-
 /** ms to cache granted access; a revoked permission takes effect within this time. */
 const ANSWER_HOLDS_MS = 60_000;
 /** ms to cache denied access; a new permission takes effect within this time. */
@@ -122,16 +92,13 @@ export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: Tok
 }
 
 async function userOf(client: ApiClient, token: string, signal: AbortSignal): Promise<UserInfo | undefined> {
-  const review = await client.create(
-    TokenReviews,
-    {
-      apiVersion: 'authentication.k8s.io/v1',
-      kind: 'TokenReview',
-      metadata: {},
-      spec: { token },
-    },
-    { signal },
-  );
+  const question = {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenReview',
+    metadata: {},
+    spec: { token },
+  };
+  const review = await client.create(TokenReviews, question, { signal });
   return review.status?.authenticated === true ? review.status.user : undefined;
 }
 
@@ -143,28 +110,8 @@ async function mayRead(
 ): Promise<AccessVerdict> {
   const answers = await Promise.all(
     kinds.map(async ({ kind, namespace }) => {
-      const review = await client.create(
-        SubjectAccessReviews,
-        {
-          apiVersion: 'authorization.k8s.io/v1',
-          kind: 'SubjectAccessReview',
-          metadata: {},
-          spec: {
-            user: user.username ?? '',
-            ...present({ uid: user.uid }),
-            groups: user.groups ?? [],
-            extra: user.extra ?? {},
-            resourceAttributes: {
-              verb: 'list',
-              group: kind.group,
-              resource: kind.plural,
-              ...present({ namespace }),
-            },
-          },
-        },
-        { signal },
-      );
-      return { kind, allowed: review.status?.allowed === true };
+      const attributes = { verb: 'list', group: kind.group, resource: kind.plural, namespace };
+      return { kind, allowed: await isAllowed(client, attributes, user, signal) };
     }),
   );
   const missing = answers.filter(({ allowed }) => !allowed).map(({ kind }) => kind.plural);

@@ -72,7 +72,7 @@ const floors: Readonly<Record<string, Floors>> = {
     ['holds', 'obstacles', 'time-left', 'retriable'],
     ['node-source'],
     ['observed-cluster'],
-    ['named', 'schemas', 'pinned-images'],
+    ['named', 'schemas', 'pinned-images', 'policies'],
   ],
   rollout: [
     ['controllers', 'pinned-images'],

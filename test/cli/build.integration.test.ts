@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
-import { ImageOutput } from '../../cli/command-line/output-schemas.ts';
+import { ImageOutput } from '../../cli/image/image-view.ts';
 import { pushIndex } from '../../image/image-index.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';

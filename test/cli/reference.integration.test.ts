@@ -4,17 +4,13 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { ClusterPolicies } from '../../api/disruption-policy.ts';
-import {
-  DiffOutput,
-  ImageDiffOutput,
-  ImageOutput,
-  PlanOutput,
-} from '../../cli/command-line/output-schemas.ts';
+import { DiffOutput, ImageDiffOutput, PlanOutput } from '../../cli/command-line/output-schemas.ts';
 import { DoctorOutput } from '../../cli/doctor/finding.ts';
 import { ExplainOutput } from '../../cli/explain-command.ts';
 import { FleetPlanOutput } from '../../cli/fleet/fleet-plan.ts';
 import { FleetStatusOutput } from '../../cli/fleet/fleet-status.ts';
 import { HistoryOutput } from '../../cli/history/pool-history.ts';
+import { ImageOutput } from '../../cli/image/image-view.ts';
 import { MaintenanceOutput } from '../../cli/maintenance/maintenance-command.ts';
 import { NodeImageOutput } from '../../cli/node/node-image.ts';
 import { StatusOutput } from '../../cli/observe/status-view.ts';
