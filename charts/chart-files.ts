@@ -39,6 +39,9 @@ const SWITCHED: readonly Switched[] = [
     condition: '.Values.livePageTlsSecret',
     patches: 'live-page',
   },
+  { component: 'cluster-api', condition: '.Values.clusterApi' },
+  { component: 'cluster-api-certificate', condition: '.Values.clusterApiCertificate' },
+  { component: 'cluster-api-workload', condition: '.Values.clusterApiWorkload' },
   { component: 'high-availability', condition: 'gt (int .Values.operator.replicas) 1' },
 ];
 

@@ -77,6 +77,11 @@ export const chartValues = z.strictObject({
   livePageTlsSecret: z
     .string()
     .describe('with livePage: Secret of type kubernetes.io/tls for the Service shale-page'),
+  clusterApi: z.boolean().describe('run the update extension of a management cluster of Cluster API'),
+  clusterApiCertificate: z.boolean().describe('with clusterApi: have cert-manager make its certificate'),
+  clusterApiWorkload: z
+    .boolean()
+    .describe('permit the update extension of a management cluster what it does in this workload cluster'),
   environment: z
     .array(z.looseObject({ name: z.string().min(1) }))
     .describe('variables of operator and daemon; the builder gets those of proxies and of OpenTelemetry'),

@@ -112,6 +112,17 @@ test('serves the page on a Service where there is a certificate', async () => {
   expect(ordered(chart)).toEqual(ordered(ofTemplates(expected).map(withLeaseNamespace)));
 });
 
+test('has the update extension of Cluster API, its certificate and its rights as the components have them', async () => {
+  const components = ['cluster-api', 'cluster-api-certificate', 'cluster-api-workload'];
+  const values = { clusterApi: true, clusterApiCertificate: true, clusterApiWorkload: true };
+  const chart = await renderChart(chartDir, { namespace: 'shale-system', values });
+  let expected = await readKustomization(path.join(MANIFESTS, 'base'));
+  for (const component of ['admission-policies', 'network-policies', ...components]) {
+    expected = await readKustomization(path.join(MANIFESTS, 'components', component), expected);
+  }
+  expect(sorted(chart)).toEqual(sorted(ofTemplates(expected).map(withLeaseNamespace)));
+});
+
 test('gives the page flags of its own, and the operator none of the page', async () => {
   const page = { arguments: ['--cluster-name', 'production'] };
   const chart = await renderChart(chartDir, { namespace: 'os', values: { livePage: true, page } });
