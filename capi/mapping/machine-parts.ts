@@ -1,6 +1,3 @@
-import type { MachineObjects } from '../contract/machine-objects.ts';
-import type { MachineSettings } from '../contract/settings.ts';
-
 /**
  * A part of a machine that Shale can change in place: one file, `ntp`, the SSH keys of a user, the version of
  * Kubernetes or the image.
@@ -55,8 +52,8 @@ export interface MachineParts {
   readonly files: ReadonlyMap<string, Writable<MachineFile>>;
   /** The file that `ntp` stands for; undefined where the machine has no `ntp`. */
   readonly ntp: Writable<MachineFile> | undefined;
-  /** Authorized keys by user, of the users that have any. */
-  readonly keys: ReadonlyMap<string, readonly string[]>;
+  /** Authorized keys of the node user; empty where the machine has no such user, or one without keys. */
+  readonly keys: ReadonlyMap<string, Writable<readonly string[]>>;
   /** The reference that the image field stands for, as an osImageURL; undefined where there is no image field. */
   readonly image: Writable<string> | undefined;
   /** Everything else: canonical JSON by the name of the field that a message has. A change here is a new machine. */
@@ -76,14 +73,4 @@ export interface PartChanges {
   readonly taken: readonly PartName[];
   /** With one or more of these, machines are replaced, and nothing is done in place. */
   readonly refused: readonly RefusedChange[];
-}
-
-/**
- * Reads the parts of a machine.
- *
- * @param objects of a machine or of its templates.
- * @param settings of the ExtensionConfig.
- */
-export function partsOf(_objects: MachineObjects, _settings: MachineSettings): MachineParts {
-  throw new Error('to come');
 }

@@ -1,6 +1,17 @@
-import type { MachineConfig } from '../../api/machine-config.ts';
+import { z } from 'zod';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { labels } from '../../api/names.ts';
+import { apiVersionOf } from '../../api/object.ts';
+import { by } from '../../api/order.ts';
+import { IGNITION_VERSION } from '../../machineconfig/ignition/parse.ts';
 import type { MachineSettings } from '../contract/settings.ts';
-import type { MachineParts, PartKey } from './machine-parts.ts';
+import {
+  type MachineFile,
+  type MachineParts,
+  type PartKey,
+  partKey,
+  type Writable,
+} from './machine-parts.ts';
 
 /** @returns the name of the MachineConfig that Shale writes for a pool that Cluster API drives. */
 export function ownedConfigName(pool: string): string {
@@ -17,20 +28,77 @@ export function ownedConfigName(pool: string): string {
  * @returns undefined where nothing is left: there must be no such MachineConfig then.
  */
 export function machineConfigOf(
-  _desired: MachineParts,
-  _owned: ReadonlySet<PartKey>,
-  _pool: string,
+  desired: MachineParts,
+  owned: ReadonlySet<PartKey>,
+  pool: string,
 ): MachineConfig | undefined {
-  throw new Error('to come');
+  const files = ownedFiles(desired, owned);
+  const users = [...desired.keys].flatMap(([user, keys]) =>
+    owned.has(partKey({ kind: 'keys', user }))
+      ? valuesOf(keys).map((sshAuthorizedKeys) => ({ name: user, sshAuthorizedKeys }))
+      : [],
+  );
+  const [osImageURL] = owned.has(partKey({ kind: 'image' })) ? valuesOf(desired.image) : [];
+  if (files.length === 0 && users.length === 0 && osImageURL === undefined) return undefined;
+  return {
+    apiVersion: apiVersionOf(MachineConfigs),
+    kind: MachineConfigs.kind,
+    metadata: { name: ownedConfigName(pool), labels: { [labels.role]: pool } },
+    spec: {
+      config: {
+        ignition: { version: IGNITION_VERSION },
+        ...(users.length > 0 && { passwd: { users } }),
+        ...(files.length > 0 && { storage: { files: files.map(ignitionFile) } }),
+      },
+      ...(osImageURL !== undefined && { osImageURL }),
+    },
+  };
 }
+
+function ownedFiles({ files, ntp }: MachineParts, owned: ReadonlySet<PartKey>): readonly MachineFile[] {
+  const named = [...files].flatMap(([path, file]) =>
+    owned.has(partKey({ kind: 'file', path })) ? valuesOf(file) : [],
+  );
+  const servers = owned.has(partKey({ kind: 'ntp' })) ? valuesOf(ntp) : [];
+  return [...named, ...servers].toSorted(by(({ path }) => path));
+}
+
+function valuesOf<T>(part: Writable<T> | undefined): readonly T[] {
+  return part?.kind === 'writable' ? [part.value] : [];
+}
+
+function ignitionFile({ path, mode, user, group, content }: MachineFile) {
+  return {
+    path,
+    mode,
+    overwrite: true,
+    contents: { source: `data:;base64,${content}` },
+    // Without an owner a file is root's, whatever number that has.
+    ...(user !== 'root' && { user: { name: user } }),
+    ...(group !== 'root' && { group: { name: group } }),
+  };
+}
+
+const Owned = z.object({
+  storage: z.object({ files: z.array(z.object({ path: z.string() })).default([]) }).default({ files: [] }),
+  passwd: z.object({ users: z.array(z.object({ name: z.string() })).default([]) }).default({ users: [] }),
+});
 
 /**
  * @param machineConfig that {@link machineConfigOf} made; undefined where the pool has none.
  * @returns keys of the parts that it has.
+ * @throws {z.ZodError} when somebody else has written something that is no list of files or users to it.
  */
 export function ownedParts(
-  _machineConfig: MachineConfig | undefined,
-  _settings: MachineSettings,
+  machineConfig: MachineConfig | undefined,
+  { ntpFile }: Pick<MachineSettings, 'ntpFile'>,
 ): ReadonlySet<PartKey> {
-  throw new Error('to come');
+  if (machineConfig === undefined) return new Set();
+  const { storage, passwd } = Owned.parse(machineConfig.spec.config ?? {});
+  const { osImageURL } = machineConfig.spec;
+  return new Set([
+    ...storage.files.map(({ path }) => partKey(path === ntpFile ? { kind: 'ntp' } : { kind: 'file', path })),
+    ...passwd.users.map(({ name }) => partKey({ kind: 'keys', user: name })),
+    ...(osImageURL === undefined || osImageURL === '' ? [] : [partKey({ kind: 'image' })]),
+  ]);
 }
