@@ -1,10 +1,9 @@
 import { z } from 'zod';
-
 import { ObjectName } from './object.ts';
 import { formatSchemaError } from './schema-message.ts';
 
 /** Owners of Machines of Cluster API that may drive a pool. */
-export const MACHINE_OWNER_KINDS = ['MachineDeployment', 'KubeadmControlPlane'] as const;
+const MACHINE_OWNER_KINDS = ['MachineDeployment', 'KubeadmControlPlane'] as const;
 
 const Namespace = z
   .string()
@@ -18,7 +17,7 @@ const Namespace = z
  */
 export const MachineOwner = z.object({
   kind: z
-    .enum(MACHINE_OWNER_KINDS, { error: `${MACHINE_OWNER_KINDS.join(' or ')}` })
+    .enum(MACHINE_OWNER_KINDS, { error: MACHINE_OWNER_KINDS.join(' or ') })
     .describe('Kind of the owner.'),
   namespace: Namespace.describe('Its namespace in the management cluster.'),
   name: ObjectName.describe('Its name.'),
