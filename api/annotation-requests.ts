@@ -1,10 +1,18 @@
 import { z } from 'zod';
+import {
+  formatMachine,
+  formatMachineOwner,
+  type MachineOwner,
+  type MachineReference,
+  parseMachine,
+  parseMachineOwner,
+} from './machine-owner.ts';
 import { LONGEST_MESSAGE } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
 
 /*
- * Requests that people make with the command line, each as JSON in an annotation of the object that it is about
- * (api/names.ts).
+ * Requests that people make with the command line, and Cluster API by its extension, each as JSON in an annotation of
+ * the object that it is about (api/names.ts).
  */
 
 const Id = z.string().min(1).max(64);
@@ -170,4 +178,29 @@ export type RollbackDeadline = z.infer<typeof RollbackDeadline>;
 /** @throws Error that says what of the annotation's text is wrong. */
 export function parseDeadline(text: string): RollbackDeadline {
   return RollbackDeadline.parse(JSON.parse(text));
+}
+
+const ClusterApiUpdateText = z.object({
+  owner: z.string(),
+  machine: z.string(),
+  at: z.iso.datetime({ offset: true }),
+});
+
+/** Cluster API has handed a Machine over for its update in place, as the annotation of its node has it. */
+export interface ClusterApiUpdate {
+  readonly owner: MachineOwner;
+  readonly machine: MachineReference;
+  /** RFC 3339: when it was handed over. */
+  readonly at: string;
+}
+
+/** @returns the annotation's text. */
+export function formatClusterApiUpdate({ owner, machine, at }: ClusterApiUpdate): string {
+  return JSON.stringify({ owner: formatMachineOwner(owner), machine: formatMachine(machine), at });
+}
+
+/** @returns the update of the annotation's text. @throws Error that says what of it is wrong. */
+export function parseClusterApiUpdate(text: string): ClusterApiUpdate {
+  const { owner, machine, at } = ClusterApiUpdateText.parse(JSON.parse(text));
+  return { owner: parseMachineOwner(owner), machine: parseMachine(machine), at };
 }

@@ -135,6 +135,12 @@ export const describedAnnotations = {
     meaning:
       'JSON `{"bootID", "by", "reason", "leaseHolder", "at"}`: a request to power the machine off (`shale maintenance start --power-off` writes it). The daemon carries it out while `leaseHolder` has the node lease and no update of the node is in progress; it is for the boot that `status.bootID` reports, as `shale.dev/reboot` is',
   },
+  clusterApiUpdate: {
+    name: 'shale.dev/cluster-api-update',
+    on: 'MachineConfigNode',
+    meaning:
+      'JSON `{"owner", "machine", "at"}`, such as `{"owner": "MachineDeployment default/workers", "machine": "default/workers-7xq2", "at": "2026-11-01T12:00:00Z"}`: Cluster API has handed the Machine of the node over for its update (`shale capi-extension` writes it). In a pool with `spec.shale.drivenBy`, only nodes that its owner has handed over get grants. It is removed once the update is done or has failed, the Machine is deleted or its Cluster is paused',
+  },
   noReboot: {
     name: 'shale.dev/no-reboot',
     on: 'MachineConfig',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parseDuration } from '../duration.ts';
+import { MachineOwner } from '../machine-owner.ts';
 import { ObjectName } from '../object.ts';
 import { asCount, asFlag, asJson, asLines, asNames, asSeconds, asText } from './former-texts.ts';
 import {
@@ -193,6 +194,15 @@ export const poolSettingsTable = {
     unset: { kind: 'none' },
     read: readFleetLock,
     unreadable: { value: { kind: 'unreadable' }, so: 'no node reboots' },
+  }),
+  drivenBy: setting<typeof MachineOwner, MachineOwner | undefined>({
+    schema: MachineOwner,
+    meaning:
+      "The owner of the pool's Machines in Cluster API, which decides which nodes are updated and when: a node gets a grant only while the owner has handed its Machine over (shale.dev/cluster-api-update on the MachineConfigNode), also for a rollback. maxUnavailable, canaries, soak and waves don't limit nodes that were handed over. New nodes don't wait.",
+    absent: 'Shale decides',
+    unset: undefined,
+    read: (owner) => owner,
+    unreadable: { so: NOTHING_STARTS, closes: true },
   }),
   hooksBefore: names({
     schema: HookNames,

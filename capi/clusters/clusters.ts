@@ -1,0 +1,39 @@
+import type { MachineOwner, MachineReference } from '../../api/machine-owner.ts';
+import type { UpdateMachineAnswer } from '../contract/answers.ts';
+import type { MachineSettings } from '../contract/settings.ts';
+import type { WorkloadState } from '../decide/workload-state.ts';
+import type { MachineParts } from '../mapping/machine-parts.ts';
+
+/** A Cluster of Cluster API, in the management cluster. */
+export interface ClusterReference {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Something that isn't known now and may be known later: a cluster that is away, a missing Secret, a missing right. */
+export class NotKnownNow extends Error {
+  override readonly name = 'NotKnownNow';
+}
+
+/** A machine that Cluster API has handed over, with the state that it wants. */
+export interface MachineUpdate {
+  readonly cluster: ClusterReference;
+  readonly machine: MachineReference;
+  readonly owner: MachineOwner;
+  readonly desired: MachineParts;
+  readonly settings: MachineSettings;
+}
+
+/** The management cluster and its workload clusters, for the hooks. */
+export interface Clusters {
+  /** @throws {NotKnownNow} when the workload cluster can't be read; its message has no address and no secret. */
+  readWorkload(cluster: ClusterReference, signal: AbortSignal): Promise<WorkloadState>;
+  /**
+   * Takes the next step of a machine's update; called until it is done, and again after that.
+   *
+   * @throws {NotKnownNow}
+   */
+  updateMachine(update: MachineUpdate, signal: AbortSignal): Promise<UpdateMachineAnswer>;
+  /** Records an Event on the owner that says why its machines are replaced. It never fails: a failure is logged. */
+  reportNewMachines(owner: MachineOwner, message: string, signal: AbortSignal): Promise<void>;
+}
