@@ -304,6 +304,8 @@ function withLeaseNamespace(object: KubernetesObject): KubernetesObject {
     };
   }
   if (object.kind !== 'Deployment' && object.kind !== 'DaemonSet') return object;
+  // The extension of a management cluster has no leases of nodes.
+  if (object.metadata.name === 'shale-cluster-api') return object;
   const copy = structuredClone(object) as WithPods;
   for (const container of copy.spec.template.spec.containers) {
     container.args.push('--lease-namespace', 'medik8s-leases');
