@@ -26,6 +26,8 @@ const SCANNER =
   'no scanner is installed; test/e2e/vulnerabilities.integration.test.ts attaches reports to images';
 const BUILT =
   'needs a pool with images; builder/steps/built-contents.test.ts compares images that builds made';
+const CAPI =
+  'needs two clusters, one of them with Cluster API; make capi-lab runs the same with its controllers';
 const WALK = 'needs the change that the page describes';
 
 export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
@@ -53,6 +55,14 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'kubectl apply -f - <<END': 'the sandbox has that pool; pages.test.ts holds it against its schema',
     'kubectl -n shale-system create configmap on-cluster-layering \\':
       'names a registry of the reader’s; shale enable writes the same',
+  },
+  'docs/how-to/cluster-api.md': {
+    'kubectl --context management apply -k capi': CAPI,
+    'kubectl --context management wait --for=condition=Discovered extensionconfig/shale': CAPI,
+    'kubectl --context workload patch mcp worker --type merge': CAPI,
+    'kubectl --context management apply -f workers-v2.yaml': CAPI,
+    'kubectl --context management get machines': CAPI,
+    'shale --context workload status worker': CAPI,
   },
   'docs/how-to/go-back.md': {
     "shale try -f examples/20-worker-chrony.yaml --for 10m --reason 'new NTP servers'":
