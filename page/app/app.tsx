@@ -24,8 +24,9 @@ export function App() {
 
   useEffect(() => {
     const stop = new AbortController();
-    void run(attempt === 0, { onView: show, onAbout: setAbout, onConnection: setConnection }, stop.signal);
+    void connect({ onView: show, onAbout: setAbout, onConnection: setConnection }, stop.signal);
     return () => stop.abort();
+    // Each attempt connects again, with another token.
   }, [attempt, show]);
 
   const tryAgain = useCallback((token: string) => {
@@ -44,19 +45,19 @@ export function App() {
         zones={zones}
         onZone={chooseZone}
       />
-      <News view={view} />
-      {view === undefined ? <p class="first-look">Reading the cluster…</p> : <Sections view={view} />}
+      <Announcer view={view} />
+      {view === undefined ? <p class="loading">Reading the cluster…</p> : <Sections view={view} />}
     </Zone.Provider>
   );
 }
 
-async function run(
-  first: boolean,
+/** Follows the view with the tab's token. A key in the address is redeemed for one first. */
+async function connect(
   { onView, onAbout, onConnection }: Omit<Follower, 'token'>,
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    if (first) await redeemKey();
+    await redeemKey();
   } catch (error) {
     // A used key is an error only in a tab without a token.
     if (storedToken() === undefined) {
@@ -142,7 +143,7 @@ function Sections({ view }: { readonly view: PageView }) {
 const PAUSE_MS = 4_000;
 
 /** Announces changes to screen readers; not visible. */
-function News({ view }: { readonly view: PageView | undefined }) {
+function Announcer({ view }: { readonly view: PageView | undefined }) {
   const [text, setText] = useState('');
   const announced = useRef<PageView | undefined>(undefined);
   const latest = useRef<PageView | undefined>(undefined);
@@ -154,13 +155,13 @@ function News({ view }: { readonly view: PageView | undefined }) {
       const [before, after] = [announced.current, latest.current];
       announced.current = after;
       if (before === undefined || after === undefined || before === after) return;
-      const news = announce(before, after);
-      if (news !== '') setText(news);
+      const sentences = announce(before, after);
+      if (sentences !== '') setText(sentences);
     }, PAUSE_MS);
     return () => clearInterval(timer);
   }, []);
   return (
-    <div class="heard" role="status" aria-live="polite">
+    <div class="visually-hidden" role="status" aria-live="polite">
       {text}
     </div>
   );

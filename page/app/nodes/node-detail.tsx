@@ -48,7 +48,7 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
         <p title={node.what}>{withShortHashes(node.what)}</p>
       )}
       <Verification node={node} now={now} />
-      <HeldPods node={node} />
+      <BlockingPods node={node} />
       <HoldList holds={node.holds ?? []} now={now} />
       {node.state !== 'staging' || node.staging === undefined ? null : <Staging staging={node.staging} />}
       <Marks node={node} lease={lease} />
@@ -59,7 +59,7 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
         )}
       </dl>
       <Plan title="Required actions" plan={node.plan === undefined ? undefined : plans[node.plan]} />
-      <Last node={node} plans={plans} now={now} />
+      <LastUpdate node={node} plans={plans} now={now} />
     </aside>
   );
 }
@@ -108,12 +108,12 @@ function Verification({ node: { verification }, now }: { readonly node: NodeRow;
 }
 
 /** The pods that the node's drain waits for, and why they can't be evicted. */
-function HeldPods({ node: { blockedBy = [] } }: { readonly node: NodeRow }) {
+function BlockingPods({ node: { blockedBy = [] } }: { readonly node: NodeRow }) {
   if (blockedBy.length === 0) return null;
   return (
     <>
       <p>The drain waits for:</p>
-      <ul class="held-pods">
+      <ul class="blocking-pods">
         {blockedBy.map(({ pod, reason }) => (
           <li key={pod}>
             pod <code>{pod}</code>: {reason}
@@ -172,7 +172,7 @@ function Plan({ title, plan }: { readonly title: string; readonly plan: PlanRow 
 
 const RESULTS = { Succeeded: 'succeeded', RolledBack: 'rolled back', Failed: 'failed' } as const;
 
-function Last({
+function LastUpdate({
   node: { last },
   plans,
   now,

@@ -35,7 +35,7 @@ export function NodesSection({ pools, nodes, plans, leases, selected, onSelect }
       <div class="title-row">
         <h2 id="nodes-title">Nodes</h2>
         <fieldset class="switch">
-          <legend class="heard">View</legend>
+          <legend class="visually-hidden">View</legend>
           <label>
             <input type="radio" name="how" checked={!asTable} onChange={() => setAsTable(false)} /> Cells
           </label>

@@ -45,7 +45,7 @@ export function PoolSection({ name, pool, members, plans, size, selected, onSele
           {plural(members.length, 'node')}
           {pool === undefined ? '' : ` · at most ${pool.maxUnavailable} unavailable`}
         </span>
-        {pool === undefined ? null : <Left pool={pool} members={members} plans={plans} now={now} />}
+        {pool === undefined ? null : <TimeLeft pool={pool} members={members} plans={plans} now={now} />}
         {pool === undefined ? null : <HoldList holds={pool.holds ?? []} now={now} />}
       </header>
       {pool === undefined ? null : (
@@ -58,13 +58,13 @@ export function PoolSection({ name, pool, members, plans, size, selected, onSele
         <ChangePanel name={name} pool={pool} planned={plannedChanges(members, plans)} />
       )}
       <Legend members={members} selected={selected} />
-      <Share counts={counts} total={members.length} />
+      <StateBar counts={counts} total={members.length} />
       <CellGrid pool={title} members={members} size={size} selected={selected} onSelect={onSelect} />
     </article>
   );
 }
 
-interface LeftProps {
+interface TimeLeftProps {
   readonly pool: PoolRow;
   readonly members: readonly Member[];
   readonly plans: Table<PlanRow>;
@@ -72,7 +72,7 @@ interface LeftProps {
 }
 
 /** Thousands of nodes are read for it, so it follows the clock and the pool, not each change of a node. */
-function Left({ pool, members, plans, now }: LeftProps) {
+function TimeLeft({ pool, members, plans, now }: TimeLeftProps) {
   const latest = useRef({ members, plans });
   latest.current = { members, plans };
   const shown = useMemo(() => {
@@ -102,7 +102,7 @@ function plannedChanges(members: readonly Member[], plans: Table<PlanRow>): read
 }
 
 /** The shares of the states as a bar; the legend has the numbers. */
-function Share({
+function StateBar({
   counts,
   total,
 }: {
