@@ -11,7 +11,7 @@ import { LeaseTable, Policies } from './sections/tables.tsx';
 import { Timeline } from './timeline/timeline.tsx';
 import { useRoute } from './use-route.ts';
 import { announce } from './words.ts';
-import { useZone, Zone } from './zone.tsx';
+import { useZone, Zone, ZoneChoice } from './zone.tsx';
 
 /** The page: it follows one view, and its sections show the tables of the view. */
 export function App() {
@@ -37,14 +37,9 @@ export function App() {
   if (connection.kind === 'refused') return <SignIn why={connection.why} onToken={tryAgain} />;
   return (
     <Zone.Provider value={zone}>
-      <Header
-        connection={connection}
-        about={about}
-        view={view ?? EMPTY_VIEW}
-        zone={zone}
-        zones={zones}
-        onZone={chooseZone}
-      />
+      <Header connection={connection} about={about} view={view ?? EMPTY_VIEW}>
+        <ZoneChoice zone={zone} zones={zones} onChoose={chooseZone} />
+      </Header>
       <Announcer view={view} />
       {view === undefined ? <p class="loading">Reading the cluster…</p> : <Sections view={view} />}
     </Zone.Provider>
@@ -96,45 +91,27 @@ function Sections({ view }: { readonly view: PageView }) {
   const { route, selected, select } = useRoute();
   const linked = (kind: Route['kind']) => (route?.kind === kind ? route.name : undefined);
   const [build, policy, lease] = [linked('build'), linked('policy'), linked('lease')];
+  const drawnNodes = useMemo(
+    () => <NodesSection {...{ pools, nodes, plans, leases, selected }} onSelect={select} />,
+    [pools, nodes, plans, leases, selected, select],
+  );
+  const drawnTimeline = useMemo(() => <Timeline segments={segments} />, [segments]);
+  const drawnBuilds = useMemo(
+    () => <Builds builds={builds} logs={logs} linked={build} />,
+    [builds, logs, build],
+  );
+  const drawnLeases = useMemo(
+    () => <LeaseTable leases={leases} nodes={nodes} linked={lease} />,
+    [leases, nodes, lease],
+  );
+  const drawnPolicies = useMemo(() => <Policies policies={policies} linked={policy} />, [policies, policy]);
   return (
     <main>
-      {useMemo(
-        () => (
-          <NodesSection
-            pools={pools}
-            nodes={nodes}
-            plans={plans}
-            leases={leases}
-            selected={selected}
-            onSelect={select}
-          />
-        ),
-        [pools, nodes, plans, leases, selected, select],
-      )}
-      {useMemo(
-        () => (
-          <Timeline segments={segments} />
-        ),
-        [segments],
-      )}
-      {useMemo(
-        () => (
-          <Builds builds={builds} logs={logs} linked={build} />
-        ),
-        [builds, logs, build],
-      )}
-      {useMemo(
-        () => (
-          <LeaseTable leases={leases} nodes={nodes} linked={lease} />
-        ),
-        [leases, nodes, lease],
-      )}
-      {useMemo(
-        () => (
-          <Policies policies={policies} linked={policy} />
-        ),
-        [policies, policy],
-      )}
+      {drawnNodes}
+      {drawnTimeline}
+      {drawnBuilds}
+      {drawnLeases}
+      {drawnPolicies}
     </main>
   );
 }

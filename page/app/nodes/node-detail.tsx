@@ -13,25 +13,27 @@ interface NodeDetailProps {
 }
 
 /** One node: its state, what it runs, what its update requires and why. */
-export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
+export function NodeDetail(props: NodeDetailProps) {
+  return (
+    <aside class="detail" aria-label="Node in detail">
+      <Detail {...props} />
+    </aside>
+  );
+}
+
+function Detail({ name, node, plans, lease }: NodeDetailProps) {
   const now = useNow(5_000);
-  if (name === undefined) {
-    return (
-      <aside class="detail" aria-label="Node in detail">
-        <p class="quiet">Select a node to see its state and the reason for it.</p>
-      </aside>
-    );
-  }
+  if (name === undefined) return <p class="quiet">Select a node to see its state and the reason for it.</p>;
   if (node === undefined) {
     return (
-      <aside class="detail" aria-label="Node in detail">
+      <>
         <h3>{name}</h3>
         <p class="quiet">This node no longer exists.</p>
-      </aside>
+      </>
     );
   }
   return (
-    <aside class="detail" aria-label="Node in detail">
+    <>
       <h3>
         <a href={hashOf({ kind: 'node', name })}>{name}</a>
       </h3>
@@ -60,7 +62,7 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
       </dl>
       <Plan title="Required actions" plan={node.plan === undefined ? undefined : plans[node.plan]} />
       <LastUpdate node={node} plans={plans} now={now} />
-    </aside>
+    </>
   );
 }
 

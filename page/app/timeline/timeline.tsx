@@ -47,6 +47,7 @@ const TICK = { least: 1_000, most: 30_000, pixels: 1_000 };
 export function Timeline({ segments }: { readonly segments: Table<SegmentRow> }) {
   const [windowMs, setWindowMs] = useState<number>();
   const { now, all, span } = useTicks(segments, windowMs);
+  const body = useMemo(() => <Body all={all} span={span} now={now} />, [all, span, now]);
   return (
     <section id="timeline" aria-labelledby="timeline-title">
       <div class="title-row">
@@ -61,12 +62,7 @@ export function Timeline({ segments }: { readonly segments: Table<SegmentRow> })
           ))}
         </fieldset>
       </div>
-      {useMemo(
-        () => (
-          <Body all={all} span={span} now={now} />
-        ),
-        [all, span, now],
-      )}
+      {body}
     </section>
   );
 }
