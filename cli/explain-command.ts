@@ -10,6 +10,7 @@ import { inOneLine } from '../api/visible-text.ts';
 import { configsWith } from '../machineconfig/owners.ts';
 import { failureAtTarget } from '../rollout/pools/progress.ts';
 import { contentsOfImage } from '../view/build-contents.ts';
+import { objectNamed } from '../view/named.ts';
 import { nodeView } from '../view/node-view.ts';
 import { disputeOn, type ObservedCluster } from '../view/observed-cluster.ts';
 import { triedChanges } from '../view/pool-view.ts';
@@ -23,14 +24,14 @@ import {
 import { UsageError } from './command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { printAs } from './command-line/print-as.ts';
-import { observeCluster } from './observe/cluster-watch.ts';
+import { observeCluster, type Places } from './observe/cluster-watch.ts';
 
 /** `shale explain`: why the last update of a node required what it did, and what the next one requires. */
 export function explainCommand(): Command {
   const command = new Command('explain').argument('<node>');
   return withLeaseNamespace(withClusterFlags(command))
     .addOption(outputFlag(...TABLE_FORMATS))
-    .action((node: string, flags: ClusterFlags & { leaseNamespace: string; output: string }) =>
+    .action((node: string, flags: ClusterFlags & Places & { output: string }) =>
       onCluster(flags, async (client, signal) => {
         const [cluster, machineConfigs] = await Promise.all([
           observeCluster(client, flags, signal),
@@ -119,15 +120,15 @@ export function explainNode(
   machineConfigs: readonly MachineConfig[],
   now: number,
 ): NodeExplanation | undefined {
-  const object = cluster.machineConfigNodes.find(({ metadata }) => metadata.name === name);
+  const object = objectNamed(cluster.machineConfigNodes, name);
   if (object === undefined) return undefined;
   const view = nodeView(object, cluster, now);
-  const pool = cluster.pools.find(({ metadata }) => metadata.name === view.pool);
-  const sources = inOrder(
-    pool?.spec.configuration?.source?.map((source) => source.name ?? '') ?? [],
-    machineConfigs,
+  const pool = objectNamed(cluster.pools, view.pool);
+  const sources = (pool?.spec.configuration?.source ?? []).flatMap(
+    (source) => objectNamed(machineConfigs, source.name ?? '') ?? [],
   );
   const { lastUpdate, plan } = object.status ?? {};
+  const situation = { state: view.state, what: view.what };
   const explain = (update: UpdatePlan | UpdateRecord) => ({
     ...updateOf(update, sources),
     osImageStream: streamOf(update.config, machineConfigs),
@@ -142,54 +143,29 @@ export function explainNode(
     osImageStream: streamOf(view.config.current, machineConfigs),
     dispute: disputeOn(cluster, name),
     tried: pool === undefined ? undefined : triedChanges(pool),
-    ...(plan === undefined ? { state: view.state, what: view.what } : {}),
+    ...(plan === undefined ? situation : {}),
     failed:
       plan === undefined &&
       view.advice !== undefined &&
       failureAtTarget(object.spec, object.status) !== undefined
         ? { config: object.spec.configVersion.desired, advice: view.advice }
         : undefined,
-    ...(lastUpdate === undefined ? {} : { last: { ...explain(lastUpdate), ...resultOf(lastUpdate) } }),
-    ...(plan === undefined
-      ? {}
-      : {
-          next: {
-            ...explain(plan),
-            state: view.state,
-            what: view.what,
-          },
-        }),
+    last: lastUpdate && { ...explain(lastUpdate), ...resultOf(lastUpdate) },
+    next: plan && { ...explain(plan), ...situation },
   };
 }
 
-function inOrder(names: readonly string[], configs: readonly MachineConfig[]): MachineConfig[] {
-  const byName = new Map(configs.map((config) => [config.metadata.name, config]));
-  return names.flatMap((name) => byName.get(name) ?? []);
-}
+type UpdateResult = Omit<NonNullable<NodeExplanation['last']>, keyof ExplainedUpdate>;
 
-function resultOf({
-  result,
-  startedAt,
-  finishedAt,
-  bootIDBefore,
-  bootIDAfter,
-  softReboot,
-  message,
-}: UpdateRecord): Omit<NonNullable<NodeExplanation['last']>, keyof ExplainedUpdate> {
-  return {
-    result,
-    startedAt,
-    finishedAt,
-    rebooted: bootIDBefore !== bootIDAfter,
-    ...(softReboot === true ? { softly: true } : {}),
-    message,
-  };
+function resultOf(update: UpdateRecord): UpdateResult {
+  const { result, startedAt, finishedAt, message, softReboot } = update;
+  const rebooted = update.bootIDBefore !== update.bootIDAfter;
+  return { result, startedAt, finishedAt, rebooted, softly: softReboot || undefined, message };
 }
 
 /** Which stream a pool has now may be another, and a custom pool inherits worker's: what was rendered counts. */
 function streamOf(config: string | undefined, machineConfigs: readonly MachineConfig[]): string | undefined {
-  const rendered = machineConfigs.find(({ metadata }) => metadata.name === config);
-  return rendered?.metadata.annotations?.[annotations.osImageStream];
+  return objectNamed(machineConfigs, config ?? '')?.metadata.annotations?.[annotations.osImageStream];
 }
 
 function updateOf(

@@ -16,14 +16,13 @@ import { CommandError } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { managedNode, writeRequest } from './node-request.ts';
-import { observeCluster } from './observe/cluster-watch.ts';
+import { observeCluster, type Places } from './observe/cluster-watch.ts';
 import { allArrivals } from './observe/pool-arrival.ts';
 import { type RebootedNode, rebootArrival } from './observe/reboot-arrival.ts';
 import { TAKEN_UP_MS, waitIfAsked } from './observe/wait-for-arrival.ts';
 import { rolloutRemarks } from './plan/rollout-remarks.ts';
 
-interface RebootFlags extends ClusterFlags, WaitFlags {
-  readonly leaseNamespace: string;
+interface RebootFlags extends ClusterFlags, Places, WaitFlags {
   readonly reason: string;
 }
 

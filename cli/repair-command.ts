@@ -18,11 +18,11 @@ import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { observeHolders } from './maintenance/holders.ts';
 import { managedNode, writeRequest } from './node-request.ts';
+import type { Places } from './observe/cluster-watch.ts';
 import { type ReportedDrift, repairArrival, reportedDrift } from './observe/repair-arrival.ts';
 import { TAKEN_UP_MS, waitIfAsked } from './observe/wait-for-arrival.ts';
 
-interface RepairFlags extends ClusterFlags, WaitFlags {
-  readonly leaseNamespace: string;
+interface RepairFlags extends ClusterFlags, Places, WaitFlags {
   readonly dryRun?: boolean;
   readonly force?: boolean;
 }

@@ -20,11 +20,11 @@ import { CommandError, poolNamed, UsageError } from './command-line/exit-codes.t
 import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { managedNode, writeRequest } from './node-request.ts';
+import type { Places } from './observe/cluster-watch.ts';
 import { type RetriedNode, retriesArrival } from './observe/retry-arrival.ts';
 import { TAKEN_UP_MS, waitIfAsked } from './observe/wait-for-arrival.ts';
 
-interface RetryFlags extends ClusterFlags, WaitFlags {
-  readonly leaseNamespace: string;
+interface RetryFlags extends ClusterFlags, Places, WaitFlags {
   readonly pool?: string;
 }
 

@@ -9,15 +9,14 @@ import { printAs } from './command-line/print-as.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { type FleetFlags, failOnUnread, membersOf, onMembers, withClusters } from './fleet/fleet.ts';
 import { type ClusterStatus, FleetStatusOutput, formatFleetStatus } from './fleet/fleet-status.ts';
-import { observeCluster, watchCluster } from './observe/cluster-watch.ts';
+import { observeCluster, type Places, watchCluster } from './observe/cluster-watch.ts';
 import { nodeArrival, poolsArrival } from './observe/pool-arrival.ts';
 import { type SelectorFlags, selected, selectsNothing, withSelector } from './observe/selected.ts';
 import { changedLines, formatNode, formatStatus, STATUS_TONES } from './observe/status-text.ts';
 import { StatusOutput, type StatusView, statusView, viewOfNode, viewOfPool } from './observe/status-view.ts';
 import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
 
-interface StatusFlags extends FleetFlags, WaitFlags, SelectorFlags {
-  readonly leaseNamespace: string;
+interface StatusFlags extends FleetFlags, Places, WaitFlags, SelectorFlags {
   readonly output: string;
   readonly watch?: boolean;
 }

@@ -23,10 +23,10 @@ import {
 } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { note, print } from './command-line/output.ts';
+import type { Places } from './observe/cluster-watch.ts';
 
-interface UiFlags extends ClusterFlags, LogFlags {
+interface UiFlags extends ClusterFlags, Places, LogFlags {
   readonly port: number;
-  readonly leaseNamespace: string;
 }
 
 /** ms; deadline of the request for the user's name. */

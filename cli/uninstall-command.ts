@@ -38,16 +38,15 @@ import { CommandError } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 import { timeoutFlag } from './command-line/quantities.ts';
 import { switchPlan } from './layering/switch-plan.ts';
-import { observeCluster } from './observe/cluster-watch.ts';
+import { observeCluster, type Places } from './observe/cluster-watch.ts';
 import { layeringArrival } from './observe/layering-arrival.ts';
 import { waitForArrival } from './observe/wait-for-arrival.ts';
 import { runningTries } from './try/running-tries.ts';
 
-interface UninstallFlags extends ClusterFlags, AgreementFlags {
+interface UninstallFlags extends ClusterFlags, Places, AgreementFlags {
   readonly revert?: boolean;
   readonly keep?: boolean;
   readonly withObjects?: boolean;
-  readonly leaseNamespace: string;
   /** ms */
   readonly timeout: number;
 }

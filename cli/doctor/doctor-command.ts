@@ -29,7 +29,7 @@ import { CommandError } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { withRegistryFlags } from '../command-line/registry-flags.ts';
-import { observeCluster } from '../observe/cluster-watch.ts';
+import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import {
   areServed,
   judgeDefinitions,
@@ -51,8 +51,7 @@ import { type Daemons, judgeProcesses } from './check-processes.ts';
 import { examineRegistries, type RegistryExamination, refuseUnknownNodes } from './examine-registries.ts';
 import { DoctorOutput, type Finding, findings, formatFindings, found } from './finding.ts';
 
-interface DoctorFlags extends ClusterFlags, RegistryExamination {
-  readonly leaseNamespace: string;
+interface DoctorFlags extends ClusterFlags, Places, RegistryExamination {
   readonly output: string;
 }
 

@@ -23,8 +23,7 @@ import { statusView } from '../observe/status-view.ts';
 import { collect } from './collect.ts';
 import type { BundleFile } from './collect-logs.ts';
 
-interface GatherFlags extends ClusterFlags {
-  readonly leaseNamespace: string;
+interface GatherFlags extends ClusterFlags, Places {
   readonly output?: string;
   readonly node?: readonly string[];
 }

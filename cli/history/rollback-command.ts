@@ -37,8 +37,7 @@ import { type HistoryInput, rollbackHistory } from './pool-history.ts';
 import { type RollbackTarget, rollbackTarget } from './rollback-target.ts';
 import { formatPrediction, mayDisrupt } from './rollback-text.ts';
 
-interface RollbackFlags extends ClusterFlags, WaitFlags, AgreementFlags {
-  readonly leaseNamespace: string;
+interface RollbackFlags extends ClusterFlags, Places, WaitFlags, AgreementFlags {
   readonly to?: string;
   readonly reason?: string;
   readonly clear?: boolean;

@@ -22,7 +22,7 @@ import {
 import { CommandError, exitCodes, noSuchPool, UsageError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
-import { observeCluster } from '../observe/cluster-watch.ts';
+import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { layeringArrival } from '../observe/layering-arrival.ts';
 import { waitIfAsked } from '../observe/wait-for-arrival.ts';
 import { endedRollbacks } from './ended-rollbacks.ts';
@@ -37,9 +37,8 @@ import {
 } from './switch-data.ts';
 import { isAdmins, type SwitchDecision, switchPlan } from './switch-plan.ts';
 
-interface SwitchFlags extends ClusterFlags, WaitFlags, AgreementFlags {
+interface SwitchFlags extends ClusterFlags, Places, WaitFlags, AgreementFlags {
   readonly pool: readonly string[];
-  readonly leaseNamespace: string;
 }
 
 type EnableFlags = SwitchFlags &

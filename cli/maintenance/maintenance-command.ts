@@ -17,15 +17,13 @@ import { UsageError } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS, textTable } from '../command-line/output.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { timeoutFlag } from '../command-line/quantities.ts';
-import { observeCluster } from '../observe/cluster-watch.ts';
+import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { type SelectorFlags, selected, selectsNothing, withSelector } from '../observe/selected.ts';
 import { endMaintenance } from './end.ts';
 import { flagOf, parseUntil } from './node-access.ts';
 import { startMaintenance } from './start.ts';
 
-interface MaintenanceFlags extends ClusterFlags {
-  readonly leaseNamespace: string;
-}
+type MaintenanceFlags = ClusterFlags & Places;
 
 interface StartFlags extends MaintenanceFlags {
   readonly reason: string;

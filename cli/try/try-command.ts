@@ -25,13 +25,13 @@ import {
 import { CommandError, UsageError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { parseDurationFlag } from '../command-line/quantities.ts';
+import type { Places } from '../observe/cluster-watch.ts';
 import { decideTry, type Try } from './decide-try.ts';
 import { cancelCommand, confirmCommand } from './end-commands.ts';
 import { applyUnderDeadline, awaitConfirmation } from './run-try.ts';
 import { planOfChanges } from './try-plan.ts';
 
-interface StartFlags extends ClusterFlags, AgreementFlags {
-  readonly leaseNamespace: string;
+interface StartFlags extends ClusterFlags, Places, AgreementFlags {
   readonly filename: readonly string[];
   /** ms */
   readonly for: number;

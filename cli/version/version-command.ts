@@ -13,7 +13,7 @@ import {
 } from '../command-line/cluster-access.ts';
 import { note, outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { printAs } from '../command-line/print-as.ts';
-import { observeCluster } from '../observe/cluster-watch.ts';
+import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import {
   daemonVersions,
   formatVersions,
@@ -23,8 +23,7 @@ import {
   type Versions,
 } from './version-skew.ts';
 
-interface VersionFlags extends ClusterFlags {
-  readonly leaseNamespace: string;
+interface VersionFlags extends ClusterFlags, Places {
   readonly client?: boolean;
   readonly output: string;
 }

@@ -62,7 +62,7 @@ export async function drawPage(file: string): Promise<void> {
     await startPageServer({
       live: await picturedView(),
       assets: await readAssets(built.directory),
-      access: { judge: async () => ALLOWED },
+      access: { authorize: async () => ALLOWED },
       // The panel of a change is closed in the picture.
       changes: { read: async () => undefined },
       cluster: 'prod',

@@ -11,7 +11,7 @@ import { LeaseTable, Policies } from './sections/tables.tsx';
 import { Timeline } from './timeline/timeline.tsx';
 import { useRoute } from './use-route.ts';
 import { announce } from './words.ts';
-import { useZone, Zone } from './zone.tsx';
+import { useZone, Zone, ZoneChoice } from './zone.tsx';
 
 /** The page: it follows one view, and its sections show the tables of the view. */
 export function App() {
@@ -24,9 +24,9 @@ export function App() {
 
   useEffect(() => {
     const stop = new AbortController();
-    const open = attempt === 0 ? redeemAndFollow : followSignedIn;
-    void open({ onView: show, onAbout: setAbout, onConnection: setConnection }, stop.signal);
+    void connect({ onView: show, onAbout: setAbout, onConnection: setConnection }, stop.signal);
     return () => stop.abort();
+    // Each attempt connects again, with another token.
   }, [attempt, show]);
 
   const tryAgain = useCallback((token: string) => {
@@ -37,38 +37,29 @@ export function App() {
   if (connection.kind === 'refused') return <SignIn why={connection.why} onToken={tryAgain} />;
   return (
     <Zone.Provider value={zone}>
-      <Header
-        connection={connection}
-        about={about}
-        view={view ?? EMPTY_VIEW}
-        zone={zone}
-        zones={zones}
-        onZone={chooseZone}
-      />
-      <News view={view} />
-      {view === undefined ? <p class="first-look">Reading the cluster…</p> : <Sections view={view} />}
+      <Header connection={connection} about={about} view={view ?? EMPTY_VIEW}>
+        <ZoneChoice zone={zone} zones={zones} onChoose={chooseZone} />
+      </Header>
+      <Announcer view={view} />
+      {view === undefined ? <p class="loading">Reading the cluster…</p> : <Sections view={view} />}
     </Zone.Provider>
   );
 }
 
-/** For a tab that was just opened, perhaps with a key in its URL. */
-async function redeemAndFollow(follower: Omit<Follower, 'token'>, signal: AbortSignal): Promise<void> {
+/** Follows the view with the tab's token. A key in the address is redeemed for one first. */
+async function connect(
+  { onView, onAbout, onConnection }: Omit<Follower, 'token'>,
+  signal: AbortSignal,
+): Promise<void> {
   try {
     await redeemKey();
   } catch (error) {
     // A used key is an error only in a tab without a token.
     if (storedToken() === undefined) {
-      follower.onConnection({ kind: 'refused', why: errorMessage(error) });
+      onConnection({ kind: 'refused', why: errorMessage(error) });
       return;
     }
   }
-  await followSignedIn(follower, signal);
-}
-
-async function followSignedIn(
-  { onView, onAbout, onConnection }: Omit<Follower, 'token'>,
-  signal: AbortSignal,
-): Promise<void> {
   const refused = (connection: PageConnection) => {
     if (connection.kind === 'refused') forgetToken();
     onConnection(connection);
@@ -100,45 +91,27 @@ function Sections({ view }: { readonly view: PageView }) {
   const { route, selected, select } = useRoute();
   const linked = (kind: Route['kind']) => (route?.kind === kind ? route.name : undefined);
   const [build, policy, lease] = [linked('build'), linked('policy'), linked('lease')];
+  const drawnNodes = useMemo(
+    () => <NodesSection {...{ pools, nodes, plans, leases, selected }} onSelect={select} />,
+    [pools, nodes, plans, leases, selected, select],
+  );
+  const drawnTimeline = useMemo(() => <Timeline segments={segments} />, [segments]);
+  const drawnBuilds = useMemo(
+    () => <Builds builds={builds} logs={logs} linked={build} />,
+    [builds, logs, build],
+  );
+  const drawnLeases = useMemo(
+    () => <LeaseTable leases={leases} nodes={nodes} linked={lease} />,
+    [leases, nodes, lease],
+  );
+  const drawnPolicies = useMemo(() => <Policies policies={policies} linked={policy} />, [policies, policy]);
   return (
     <main>
-      {useMemo(
-        () => (
-          <NodesSection
-            pools={pools}
-            nodes={nodes}
-            plans={plans}
-            leases={leases}
-            selected={selected}
-            onSelect={select}
-          />
-        ),
-        [pools, nodes, plans, leases, selected, select],
-      )}
-      {useMemo(
-        () => (
-          <Timeline segments={segments} />
-        ),
-        [segments],
-      )}
-      {useMemo(
-        () => (
-          <Builds builds={builds} logs={logs} linked={build} />
-        ),
-        [builds, logs, build],
-      )}
-      {useMemo(
-        () => (
-          <LeaseTable leases={leases} nodes={nodes} linked={lease} />
-        ),
-        [leases, nodes, lease],
-      )}
-      {useMemo(
-        () => (
-          <Policies policies={policies} linked={policy} />
-        ),
-        [policies, policy],
-      )}
+      {drawnNodes}
+      {drawnTimeline}
+      {drawnBuilds}
+      {drawnLeases}
+      {drawnPolicies}
     </main>
   );
 }
@@ -147,7 +120,7 @@ function Sections({ view }: { readonly view: PageView }) {
 const PAUSE_MS = 4_000;
 
 /** Announces changes to screen readers; not visible. */
-function News({ view }: { readonly view: PageView | undefined }) {
+function Announcer({ view }: { readonly view: PageView | undefined }) {
   const [text, setText] = useState('');
   const announced = useRef<PageView | undefined>(undefined);
   const latest = useRef<PageView | undefined>(undefined);
@@ -159,13 +132,13 @@ function News({ view }: { readonly view: PageView | undefined }) {
       const [before, after] = [announced.current, latest.current];
       announced.current = after;
       if (before === undefined || after === undefined || before === after) return;
-      const news = announce(before, after);
-      if (news !== '') setText(news);
+      const sentences = announce(before, after);
+      if (sentences !== '') setText(sentences);
     }, PAUSE_MS);
     return () => clearInterval(timer);
   }, []);
   return (
-    <div class="heard" role="status" aria-live="polite">
+    <div class="visually-hidden" role="status" aria-live="polite">
       {text}
     </div>
   );

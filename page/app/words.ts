@@ -127,10 +127,14 @@ const NAMED = 3;
  * @returns sentences; empty when nothing needs an announcement.
  */
 export function announce(before: PageView, after: PageView): string {
-  return [...nodeNews(before, after), ...buildNews(before, after), ...poolNews(before, after)].join(' ');
+  return [
+    ...nodeAnnouncements(before, after),
+    ...buildAnnouncements(before, after),
+    ...poolAnnouncements(before, after),
+  ].join(' ');
 }
 
-function nodeNews(before: PageView, after: PageView): string[] {
+function nodeAnnouncements(before: PageView, after: PageView): string[] {
   if (before.nodes === after.nodes) return [];
   const came = new Map<NodeStateName, string[]>();
   for (const [name, node] of Object.entries(after.nodes)) {
@@ -148,13 +152,13 @@ function nodeNews(before: PageView, after: PageView): string[] {
   });
 }
 
-function buildNews(before: PageView, after: PageView): string[] {
+function buildAnnouncements(before: PageView, after: PageView): string[] {
   return Object.entries(after.builds).flatMap(([name, { state }]) =>
     before.builds[name]?.state === state ? [] : [`Build ${name}: ${state.toLowerCase()}.`],
   );
 }
 
-function poolNews(before: PageView, after: PageView): string[] {
+function poolAnnouncements(before: PageView, after: PageView): string[] {
   return Object.entries(after.pools).flatMap(([name, pool]) => {
     const known = before.pools[name];
     const tone = toneOf(pool);

@@ -39,7 +39,7 @@ export function ZoneChoice({
   if (zones.length === 1) return <span class="zone">Times in {zone}</span>;
   return (
     <fieldset class="zone">
-      <legend class="heard">Time zone</legend>
+      <legend class="visually-hidden">Time zone</legend>
       {zones.map((each) => (
         <label key={each}>
           <input type="radio" name="zone" checked={each === zone} onChange={() => onChoose(each)} />{' '}

@@ -85,7 +85,7 @@ export class PlanTable {
   }
 
   /** Adds the plans of a node's target and of its last update. */
-  takeOf({ status }: MachineConfigNode): void {
+  addPlansOf({ status }: MachineConfigNode): void {
     if (status?.plan !== undefined) this.keyOf(status.plan);
     if (status?.lastUpdate !== undefined) this.keyOf(status.lastUpdate);
   }

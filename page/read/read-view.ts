@@ -22,7 +22,7 @@ import {
 } from '../model/view.ts';
 import { nodeRow, PlanTable, type RowSource } from './read-node.ts';
 import { buildRow, policyRows, poolRow } from './read-tables.ts';
-import { remember, segmentsOf } from './timeline.ts';
+import { continueTimeline, segmentsOf } from './timeline.ts';
 
 /**
  * Computes the view of the page.
@@ -41,7 +41,7 @@ export function readView(objects: ClusterObjects, before: PageView = EMPTY_VIEW,
     builds: table(objects.builds, buildRow),
     policies: policyRows(objects.machineConfiguration),
     leases: leaseRows(objects, now),
-    segments: remember(before.segments, segments, now),
+    segments: continueTimeline(before.segments, segments, now),
     remarks: remarkRows(objects),
     logs: table(
       objects.builds.filter(({ status }) => status?.logTail !== undefined),
@@ -82,8 +82,8 @@ function readNodeOnce(source: RowSource, plans: PlanTable, now: number): NodeRea
   const { machineConfigNode } = source;
   if (machineConfigNode === undefined) return { source, row: nodeRow(source, plans, now), segments: [] };
   const known = readings.get(machineConfigNode);
-  if (known !== undefined && !changesByItself(source) && isSameSource(known, source)) {
-    plans.takeOf(machineConfigNode);
+  if (known !== undefined && !changesWithTime(source) && isSameSource(known, source)) {
+    plans.addPlansOf(machineConfigNode);
     return known;
   }
   const row = nodeRow(source, plans, now);
@@ -93,7 +93,7 @@ function readNodeOnce(source: RowSource, plans: PlanTable, now: number): NodeRea
 }
 
 /** Leases and planned maintenance expire without a change of an object. */
-function changesByItself({ node, lease }: NodeSource): boolean {
+function changesWithTime({ node, lease }: NodeSource): boolean {
   return lease !== undefined || node?.metadata.annotations?.[annotations.plannedMaintenance] !== undefined;
 }
 

@@ -19,7 +19,7 @@ const SLACK_MS = 2_000;
  * @param now ms since the epoch: the end of a segment that the objects no longer contain, if nothing else shows its
  *   end.
  */
-export function remember(
+export function continueTimeline(
   known: Table<SegmentRow>,
   read: readonly SegmentRow[],
   now: number,
@@ -58,7 +58,7 @@ function endOf(row: SegmentRow, others: readonly SegmentRow[], now: number): num
 }
 
 /**
- * The segments of a node's last update and of its current one. No object records a completed drain: remember() keeps
+ * The segments of a node's last update and of its current one. No object records a completed drain: continueTimeline() keeps
  * what was observed of it.
  */
 export function segmentsOf(
@@ -70,12 +70,12 @@ export function segmentsOf(
   const pool = node.spec.pool.name;
   const segment = (kind: SegmentKind, start: number, end?: number): SegmentRow[] =>
     Number.isNaN(start) ? [] : [{ node: name, pool, kind, start, end }];
-  return [...past(node, segment), ...underWay(node, state, lease, segment)];
+  return [...lastSegments(node, segment), ...currentSegments(node, state, lease, segment)];
 }
 
 type MakeSegment = (kind: SegmentKind, start: number, end?: number) => SegmentRow[];
 
-function past({ status }: MachineConfigNode, segment: MakeSegment): SegmentRow[] {
+function lastSegments({ status }: MachineConfigNode, segment: MakeSegment): SegmentRow[] {
   const update = status?.lastUpdate;
   if (update === undefined) return [];
   const rebooted =
@@ -88,7 +88,7 @@ function past({ status }: MachineConfigNode, segment: MakeSegment): SegmentRow[]
   return update.result === 'Succeeded' ? made : made.map((row) => ({ ...row, failed: true as const }));
 }
 
-function underWay(
+function currentSegments(
   { status }: MachineConfigNode,
   state: NodeRow['state'],
   lease: Lease | undefined,

@@ -16,7 +16,7 @@ export type Question = 'view' | 'change';
 /** Access to the page's data. The files of the page are public. */
 export interface Access {
   /** @param question default: the view. */
-  judge(token: string | undefined, question?: Question): Promise<AccessVerdict>;
+  authorize(token: string | undefined, question?: Question): Promise<AccessVerdict>;
   /** Exchanges a one-time key. @returns the token for further requests; undefined when the key is not valid. */
   redeem?(key: string): string | undefined;
 }
@@ -68,7 +68,7 @@ export function keyAccess(onRedeemed: () => void, user?: string): KeyAccess {
       onRedeemed();
       return token;
     },
-    async judge(token) {
+    async authorize(token) {
       const shown = digest(token ?? '');
       if (token !== undefined && sessions.some((session) => timingSafeEqual(session, shown))) return allowed;
       return { allowed: false, status: 401, why: 'open the address that shale ui printed most recently' };

@@ -125,8 +125,8 @@ async function answer(
     return;
   }
   const token = bearerToken(request.headers);
-  const viewed = await access.judge(token);
-  const verdict = viewed.allowed && question !== 'view' ? await access.judge(token, question) : viewed;
+  const viewed = await access.authorize(token);
+  const verdict = viewed.allowed && question !== 'view' ? await access.authorize(token, question) : viewed;
   if (!verdict.allowed) {
     if (verdict.status === 401) response.setHeader('www-authenticate', 'Bearer realm="shale"');
     sendText(response, verdict.status, verdict.why);
@@ -160,7 +160,7 @@ function startStream(
     streams.add(response);
     response.on('close', () => streams.delete(response));
     const about = { cluster, user };
-    streamView({ live, response, about, hasAccess: async () => keepsAccess(await access.judge(token)) });
+    streamView({ live, response, about, hasAccess: async () => keepsAccess(await access.authorize(token)) });
   }
 }
 
@@ -183,7 +183,7 @@ async function sendChange(
 }
 
 /** Readers keep their access while the API server can't be reached to check it. */
-function keepsAccess(verdict: Awaited<ReturnType<Access['judge']>>): boolean {
+function keepsAccess(verdict: Awaited<ReturnType<Access['authorize']>>): boolean {
   return verdict.allowed || verdict.status === 503;
 }
 

@@ -71,7 +71,7 @@ export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: Tok
   }
 
   return {
-    async judge(token, question = 'view') {
+    async authorize(token, question = 'view') {
       if (token === undefined) return { allowed: false, status: 401, why: 'a bearer token is required' };
       // The cache contains digests and no tokens.
       const key = `${question} ${createHash('sha256').update(token).digest('hex')}`;

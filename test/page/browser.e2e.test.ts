@@ -52,11 +52,11 @@ afterAll(async () => {
 async function serve(caches: PageCaches, everybody = false): Promise<PageServer> {
   const live = new LiveView({ caches, log, inMaintenance: async () => maintenance() });
   running.push(live.run(stop.signal));
-  const judge = everybody ? { judge: async () => ALLOWED } : access;
+  const allowed = everybody ? { authorize: async () => ALLOWED } : access;
   const started = await startPageServer({
     live,
     assets,
-    access: judge,
+    access: allowed,
     changes: new ChangeReader(cluster.client, caches),
     cluster: 'prod',
     port: 0,

@@ -52,7 +52,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-const everybody: Access = { judge: async () => ALLOWED };
+const everybody: Access = { authorize: async () => ALLOWED };
 
 async function withServer(
   access: Access,
@@ -347,20 +347,20 @@ describe("with the cluster's tokens", () => {
     onTestFinished(() => create.mockRestore());
     const asked = () => create.mock.calls.length;
     const parts = { leaseNamespace: LEASE_NAMESPACE, log, now: () => time };
-    const judged = tokenAccess({ ...parts, client: cluster.client });
+    const access = tokenAccess({ ...parts, client: cluster.client });
     const { token } = await cluster.access('viewer');
-    const both = await Promise.all([judged.judge(token), judged.judge(token)]);
+    const both = await Promise.all([access.authorize(token), access.authorize(token)]);
     const allowed = { allowed: true, user: 'system:serviceaccount:shale-system:viewer' };
     expect(both).toEqual([allowed, allowed]);
-    await judged.judge(token);
+    await access.authorize(token);
     const once = asked();
     expect(once).toBeGreaterThan(0);
     time += 61_000;
-    await judged.judge(token);
+    await access.authorize(token);
     expect(asked()).toBe(2 * once);
 
     const deaf = tokenAccess({ ...parts, client: await cluster.clientOf('stranger') });
-    expect(await deaf.judge(token)).toMatchObject({ allowed: false, status: 503 });
+    expect(await deaf.authorize(token)).toMatchObject({ allowed: false, status: 503 });
   });
 });
 

@@ -1,6 +1,7 @@
+import type { TargetedEvent } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { duration } from '../../../view/words.ts';
-import type { BuildRow, PageView, Table } from '../../model/view.ts';
+import type { BuildRow, PageView } from '../../model/view.ts';
 import { hashOf } from '../route.ts';
 import { shortImage, withShortHashes } from '../words.ts';
 import { Ago, useNow } from '../zone.tsx';
@@ -11,17 +12,13 @@ const SHOWN = 12;
 /** Whether it is prepared is of no interest until it builds. */
 const wordOf = (state: BuildRow['state']) => (state === 'Prepared' ? 'pending' : state.toLowerCase());
 
-/** Builds, newest first: the state, what the image requires of nodes, and the end of the log. */
-export function Builds({
-  builds,
-  logs,
-  linked,
-}: {
-  readonly builds: Table<BuildRow>;
-  readonly logs: PageView['logs'];
+interface BuildsProps extends Pick<PageView, 'builds' | 'logs'> {
   /** The build that the address leads to, which is shown however old it is. */
   readonly linked: string | undefined;
-}) {
+}
+
+/** Builds, newest first: the state, what the image requires of nodes, and the end of the log. */
+export function Builds({ builds, logs, linked }: BuildsProps) {
   const newest = Object.entries(builds)
     .toSorted(([, a], [, b]) => b.created - a.created)
     .filter(([name], index) => index < SHOWN || name === linked);
@@ -40,15 +37,13 @@ export function Builds({
   );
 }
 
-function Build({
-  name,
-  build,
-  log,
-}: {
+interface BuildProps {
   readonly name: string;
   readonly build: BuildRow;
   readonly log: readonly string[] | undefined;
-}) {
+}
+
+function Build({ name, build, log }: BuildProps) {
   return (
     <li class={`build ${wordOf(build.state)}`} data-build={name}>
       <h3>
@@ -112,25 +107,20 @@ function Transitions({ build: { transitions } }: { readonly build: BuildRow }) {
 }
 
 /** Keeps the end of a growing log visible, unless the user scrolled away from it. */
-function Log({
-  name,
-  lines,
-  open,
-}: {
+interface LogProps {
   readonly name: string;
   readonly lines: readonly string[];
   readonly open: boolean;
-}) {
+}
+
+function Log({ name, lines, open }: LogProps) {
   const box = useRef<HTMLElement>(null);
   const atEnd = useRef(true);
   useEffect(() => {
     if (atEnd.current && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
   });
-  const onScroll = ({
-    currentTarget: { scrollHeight, scrollTop, clientHeight },
-  }: {
-    currentTarget: HTMLElement;
-  }) => {
+  const onScroll = ({ currentTarget }: TargetedEvent<HTMLElement>) => {
+    const { scrollHeight, scrollTop, clientHeight } = currentTarget;
     atEnd.current = scrollHeight - scrollTop - clientHeight < 20;
   };
   return (

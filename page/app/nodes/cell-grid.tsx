@@ -8,12 +8,16 @@ export type Member = readonly [name: string, node: NodeRow];
 
 export type CellSize = 'named' | 'large' | 'small' | 'tiny';
 
-interface CellGridProps {
+/** The selected node, if it is among those that are shown. */
+export interface Selection {
+  readonly selected: string | undefined;
+  readonly onSelect: (name: string) => void;
+}
+
+interface CellGridProps extends Selection {
   readonly pool: string;
   readonly members: readonly Member[];
   readonly size: CellSize;
-  readonly selected: string | undefined;
-  readonly onSelect: (name: string) => void;
 }
 
 /** Cells in a block: a change of one node draws one block. */

@@ -13,25 +13,27 @@ interface NodeDetailProps {
 }
 
 /** One node: its state, what it runs, what its update requires and why. */
-export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
+export function NodeDetail(props: NodeDetailProps) {
+  return (
+    <aside class="detail" aria-label="Node in detail">
+      <Detail {...props} />
+    </aside>
+  );
+}
+
+function Detail({ name, node, plans, lease }: NodeDetailProps) {
   const now = useNow(5_000);
-  if (name === undefined) {
-    return (
-      <aside class="detail" aria-label="Node in detail">
-        <p class="quiet">Select a node to see its state and the reason for it.</p>
-      </aside>
-    );
-  }
+  if (name === undefined) return <p class="quiet">Select a node to see its state and the reason for it.</p>;
   if (node === undefined) {
     return (
-      <aside class="detail" aria-label="Node in detail">
+      <>
         <h3>{name}</h3>
         <p class="quiet">This node no longer exists.</p>
-      </aside>
+      </>
     );
   }
   return (
-    <aside class="detail" aria-label="Node in detail">
+    <>
       <h3>
         <a href={hashOf({ kind: 'node', name })}>{name}</a>
       </h3>
@@ -48,7 +50,7 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
         <p title={node.what}>{withShortHashes(node.what)}</p>
       )}
       <Verification node={node} now={now} />
-      <HeldPods node={node} />
+      <BlockingPods node={node} />
       <HoldList holds={node.holds ?? []} now={now} />
       {node.state !== 'staging' || node.staging === undefined ? null : <Staging staging={node.staging} />}
       <Marks node={node} lease={lease} />
@@ -59,8 +61,8 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
         )}
       </dl>
       <Plan title="Required actions" plan={node.plan === undefined ? undefined : plans[node.plan]} />
-      <Last node={node} plans={plans} now={now} />
-    </aside>
+      <LastUpdate node={node} plans={plans} now={now} />
+    </>
   );
 }
 
@@ -108,12 +110,12 @@ function Verification({ node: { verification }, now }: { readonly node: NodeRow;
 }
 
 /** The pods that the node's drain waits for, and why they can't be evicted. */
-function HeldPods({ node: { blockedBy = [] } }: { readonly node: NodeRow }) {
+function BlockingPods({ node: { blockedBy = [] } }: { readonly node: NodeRow }) {
   if (blockedBy.length === 0) return null;
   return (
     <>
       <p>The drain waits for:</p>
-      <ul class="held-pods">
+      <ul class="blocking-pods">
         {blockedBy.map(({ pod, reason }) => (
           <li key={pod}>
             pod <code>{pod}</code>: {reason}
@@ -172,7 +174,7 @@ function Plan({ title, plan }: { readonly title: string; readonly plan: PlanRow 
 
 const RESULTS = { Succeeded: 'succeeded', RolledBack: 'rolled back', Failed: 'failed' } as const;
 
-function Last({
+function LastUpdate({
   node: { last },
   plans,
   now,

@@ -1,20 +1,15 @@
 import { useMemo, useState } from 'preact/hooks';
 import { nodeStateNames } from '../../../api/node-state.ts';
 import { plural } from '../../../api/plural.ts';
-import { byNaturalOrder, type NodeRow, type Table } from '../../model/view.ts';
+import { byNaturalOrder, type NodeRow, type PageView, type Table } from '../../model/view.ts';
 import { formatState, withShortHashes } from '../words.ts';
+import type { Selection } from './cell-grid.tsx';
 
 /** Rows that are drawn at first, and with each further step: users search a table of thousands. */
 const STEP = 100;
 
-interface NodeTableProps {
-  readonly nodes: Table<NodeRow>;
-  readonly selected: string | undefined;
-  readonly onSelect: (name: string) => void;
-}
-
 /** Every node as a row, nodes that need attention first; for users who prefer a table to cells. */
-export function NodeTable({ nodes, selected, onSelect }: NodeTableProps) {
+export function NodeTable({ nodes, selected, onSelect }: Pick<PageView, 'nodes'> & Selection) {
   const [search, setSearch] = useState('');
   const [shown, setShown] = useState(STEP);
   const matching = useMemo(() => find(nodes, search), [nodes, search]);
@@ -63,17 +58,13 @@ export function NodeTable({ nodes, selected, onSelect }: NodeTableProps) {
   );
 }
 
-function Row({
-  name,
-  node,
-  selected,
-  onSelect,
-}: {
+interface RowProps extends Pick<Selection, 'onSelect'> {
   readonly name: string;
   readonly node: NodeRow;
   readonly selected: boolean;
-  readonly onSelect: (name: string) => void;
-}) {
+}
+
+function Row({ name, node, selected, onSelect }: RowProps) {
   return (
     <tr class={selected ? 'selected' : ''}>
       <th scope="row">

@@ -1,27 +1,13 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { plural } from '../../../api/plural.ts';
-import {
-  byNaturalOrder,
-  type LeaseRow,
-  type NodeRow,
-  type PlanRow,
-  type PoolRow,
-  type Table,
-} from '../../model/view.ts';
-import type { CellSize, Member } from './cell-grid.tsx';
+import { byNaturalOrder, type NodeRow, type PageView, type PoolRow, type Table } from '../../model/view.ts';
+import type { CellSize, Member, Selection } from './cell-grid.tsx';
 import { Legend } from './legend.tsx';
 import { NodeDetail } from './node-detail.tsx';
 import { NodeTable } from './node-table.tsx';
 import { PoolSection } from './pool-section.tsx';
 
-interface NodesProps {
-  readonly pools: Table<PoolRow>;
-  readonly nodes: Table<NodeRow>;
-  readonly plans: Table<PlanRow>;
-  readonly leases: Table<LeaseRow>;
-  readonly selected: string | undefined;
-  readonly onSelect: (name: string) => void;
-}
+type NodesProps = Pick<PageView, 'pools' | 'nodes' | 'plans' | 'leases'> & Selection;
 
 /** Pools with cells for their nodes, or a table of all nodes; and the details of the selected node. */
 export function NodesSection({ pools, nodes, plans, leases, selected, onSelect }: NodesProps) {
@@ -35,7 +21,7 @@ export function NodesSection({ pools, nodes, plans, leases, selected, onSelect }
       <div class="title-row">
         <h2 id="nodes-title">Nodes</h2>
         <fieldset class="switch">
-          <legend class="heard">View</legend>
+          <legend class="visually-hidden">View</legend>
           <label>
             <input type="radio" name="how" checked={!asTable} onChange={() => setAsTable(false)} /> Cells
           </label>
@@ -76,14 +62,10 @@ export function NodesSection({ pools, nodes, plans, leases, selected, onSelect }
   );
 }
 
+type MembersByPool = ReadonlyMap<string, readonly Member[]>;
+
 /** The nodes of all pools by state and mark. */
-function Totals({
-  members,
-  selected,
-}: {
-  readonly members: ReadonlyMap<string, readonly Member[]>;
-  readonly selected: string | undefined;
-}) {
+function Totals({ members, selected }: Pick<Selection, 'selected'> & { readonly members: MembersByPool }) {
   const all = [...members.values()].flat();
   const pools = [...members.keys()].filter(Boolean).length;
   return (
@@ -111,11 +93,7 @@ function useSortedNames(nodes: Table<NodeRow>): readonly string[] {
 }
 
 /** Every pool, including empty ones; nodes without a pool come last. */
-function byPool(
-  pools: Table<PoolRow>,
-  nodes: Table<NodeRow>,
-  names: readonly string[],
-): ReadonlyMap<string, readonly Member[]> {
+function byPool(pools: Table<PoolRow>, nodes: Table<NodeRow>, names: readonly string[]): MembersByPool {
   const members = new Map<string, Member[]>(Object.keys(pools).map((name) => [name, []]));
   for (const name of names) {
     const node = nodes[name];

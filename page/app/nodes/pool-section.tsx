@@ -1,27 +1,24 @@
 import { useMemo, useRef } from 'preact/hooks';
-import { type NodeStateName, nodeStateNames } from '../../../api/node-state.ts';
+import { nodeStateNames } from '../../../api/node-state.ts';
 import { plural } from '../../../api/plural.ts';
 import { timeLeft } from '../../../view/time-left.ts';
 import { formatTimeLeft } from '../../../view/words.ts';
-import type { PlanRow, PoolRow, Table } from '../../model/view.ts';
+import type { PageView, PlanRow, PoolRow, Table } from '../../model/view.ts';
 import { ChangePanel, type PlannedChange } from '../change/change-panel.tsx';
 import { hashOf } from '../route.ts';
 import { HoldList } from '../sections/holds.tsx';
 import { type PoolTone, toneOf, withShortHashes } from '../words.ts';
 import { useNow } from '../zone.tsx';
 import { Attention } from './attention.tsx';
-import { CellGrid, type CellSize, type Member } from './cell-grid.tsx';
+import { CellGrid, type CellSize, type Member, type Selection } from './cell-grid.tsx';
 import { Legend } from './legend.tsx';
 
-interface PoolSectionProps {
+interface PoolSectionProps extends Pick<PageView, 'plans'>, Selection {
   readonly name: string;
   /** Undefined for a deleted pool, and for nodes without a pool. */
   readonly pool: PoolRow | undefined;
   readonly members: readonly Member[];
-  readonly plans: Table<PlanRow>;
   readonly size: CellSize;
-  readonly selected: string | undefined;
-  readonly onSelect: (name: string) => void;
 }
 
 const TONES: Readonly<Record<PoolTone, string>> = {
@@ -35,7 +32,6 @@ const TONES: Readonly<Record<PoolTone, string>> = {
 export function PoolSection({ name, pool, members, plans, size, selected, onSelect }: PoolSectionProps) {
   const now = useNow(5_000);
   const title = name === '' ? 'Not in a pool' : name;
-  const counts = countStates(members);
   return (
     <article class={`pool ${size}`} aria-label={name === '' ? title : `Pool ${name}`} data-pool={name}>
       <header>
@@ -45,7 +41,7 @@ export function PoolSection({ name, pool, members, plans, size, selected, onSele
           {plural(members.length, 'node')}
           {pool === undefined ? '' : ` · at most ${pool.maxUnavailable} unavailable`}
         </span>
-        {pool === undefined ? null : <Left pool={pool} members={members} plans={plans} now={now} />}
+        {pool === undefined ? null : <TimeLeft pool={pool} members={members} plans={plans} now={now} />}
         {pool === undefined ? null : <HoldList holds={pool.holds ?? []} now={now} />}
       </header>
       {pool === undefined ? null : (
@@ -58,21 +54,19 @@ export function PoolSection({ name, pool, members, plans, size, selected, onSele
         <ChangePanel name={name} pool={pool} planned={plannedChanges(members, plans)} />
       )}
       <Legend members={members} selected={selected} />
-      <Share counts={counts} total={members.length} />
+      <StateBar members={members} />
       <CellGrid pool={title} members={members} size={size} selected={selected} onSelect={onSelect} />
     </article>
   );
 }
 
-interface LeftProps {
+interface PoolTimeProps extends Pick<PoolSectionProps, 'members' | 'plans'> {
   readonly pool: PoolRow;
-  readonly members: readonly Member[];
-  readonly plans: Table<PlanRow>;
   readonly now: number;
 }
 
 /** Thousands of nodes are read for it, so it follows the clock and the pool, not each change of a node. */
-function Left({ pool, members, plans, now }: LeftProps) {
+function TimeLeft({ pool, members, plans, now }: PoolTimeProps) {
   const latest = useRef({ members, plans });
   latest.current = { members, plans };
   const shown = useMemo(() => {
@@ -102,26 +96,15 @@ function plannedChanges(members: readonly Member[], plans: Table<PlanRow>): read
 }
 
 /** The shares of the states as a bar; the legend has the numbers. */
-function Share({
-  counts,
-  total,
-}: {
-  readonly counts: ReadonlyMap<NodeStateName, number>;
-  readonly total: number;
-}) {
-  if (total === 0) return null;
+function StateBar({ members }: Pick<PoolSectionProps, 'members'>) {
+  const counts = Map.groupBy(members, ([, { state }]) => state);
+  if (members.length === 0) return null;
   return (
     <div class="share" aria-hidden="true">
       {nodeStateNames.toReversed().map((state) => {
-        const number = counts.get(state) ?? 0;
+        const number = counts.get(state)?.length ?? 0;
         return number === 0 ? null : <span key={state} class={state} style={{ flexGrow: number }} />;
       })}
     </div>
   );
-}
-
-function countStates(members: readonly Member[]): ReadonlyMap<NodeStateName, number> {
-  const counts = new Map<NodeStateName, number>();
-  for (const [, { state }] of members) counts.set(state, (counts.get(state) ?? 0) + 1);
-  return counts;
 }

@@ -53,7 +53,7 @@ export function SearchBox({ view }: { readonly view: PageView }) {
   return (
     <search class="search" ref={box} onKeyDown={onKeyDown}>
       <form onSubmit={openFirst}>
-        <label class="heard" for="find">
+        <label class="visually-hidden" for="find">
           Search pools, nodes, builds, policies and leases
         </label>
         <input
@@ -66,7 +66,7 @@ export function SearchBox({ view }: { readonly view: PageView }) {
           onInput={({ currentTarget }) => setText(currentTarget.value)}
         />
       </form>
-      <p class="heard" role="status">
+      <p class="visually-hidden" role="status">
         {text.trim() === '' ? '' : total === 0 ? 'Nothing found' : `${total} found`}
       </p>
       {text.trim() === '' ? null : (

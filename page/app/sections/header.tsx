@@ -1,21 +1,21 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { About, PageView } from '../../model/view.ts';
 import type { PageConnection } from '../connection/follow.ts';
 import { SearchBox } from '../search/search-box.tsx';
 import { headerState } from '../words.ts';
-import { useNow, useShortTime, ZoneChoice } from '../zone.tsx';
+import { useNow, useShortTime } from '../zone.tsx';
 
 interface HeaderProps {
   readonly connection: PageConnection;
   readonly about: About;
   readonly view: PageView;
-  readonly zone: string;
-  readonly zones: readonly string[];
-  readonly onZone: (zone: string) => void;
+  /** The choice of the time zone. */
+  readonly children: ComponentChildren;
 }
 
 /** The cluster and the viewer, the state of the connection, a search, and remarks on the whole view. */
-export function Header({ connection, about, view, zone, zones, onZone }: HeaderProps) {
+export function Header({ connection, about, view, children }: HeaderProps) {
   const at = useShortTime(useNow(30_000));
   const { remarks } = view;
   const { cluster, user } = about;
@@ -54,7 +54,7 @@ export function Header({ connection, about, view, zone, zones, onZone }: HeaderP
               User <b title={user}>{user}</b>
             </span>
           )}
-          <ZoneChoice zone={zone} zones={zones} onChoose={onZone} />
+          {children}
         </div>
       </header>
       {lines.length === 0 ? null : (

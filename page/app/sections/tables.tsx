@@ -1,24 +1,20 @@
 import { by } from '../../../api/order.ts';
 import { plural } from '../../../api/plural.ts';
-import type { LeaseRow, NodeRow, PolicyRow, Table } from '../../model/view.ts';
+import type { PageView, PolicyRow } from '../../model/view.ts';
 import { hashOf } from '../route.ts';
 import { Ago, useNow, useShortTime } from '../zone.tsx';
 import { HoldList } from './holds.tsx';
+
+/** The key of the row that the address leads to. */
+interface Linked {
+  readonly linked: string | undefined;
+}
 
 /** The number of rows that are shown of each list. */
 const SHOWN = 50;
 
 /** The holders of node leases, and the nodes that rollouts skip. */
-export function LeaseTable({
-  leases,
-  nodes,
-  linked,
-}: {
-  readonly leases: Table<LeaseRow>;
-  readonly nodes: Table<NodeRow>;
-  /** The node whose lease the address leads to. */
-  readonly linked: string | undefined;
-}) {
+export function LeaseTable({ leases, nodes, linked }: Pick<PageView, 'leases' | 'nodes'> & Linked) {
   const now = useNow(10_000);
   const at = useShortTime(now);
   const held = Object.values(leases).toSorted(by(({ node }) => node));
@@ -80,14 +76,7 @@ function More({ hidden }: { readonly hidden: number }) {
 }
 
 /** The disruption policies in force: the admin's own, and the defaults folded. */
-export function Policies({
-  policies,
-  linked,
-}: {
-  readonly policies: Table<PolicyRow>;
-  /** The policy that the address leads to. */
-  readonly linked: string | undefined;
-}) {
+export function Policies({ policies, linked }: Pick<PageView, 'policies'> & Linked) {
   const rows = Object.values(policies).toSorted(by(({ subject }) => subject));
   const { admin = [], default: defaults = [] } = Object.groupBy(rows, ({ source }) => source);
   return (
@@ -118,15 +107,12 @@ function keyOf({ kind, subject }: PolicyRow): string {
   return `${kind} ${subject}`;
 }
 
-function PolicyTable({
-  title,
-  rows,
-  linked,
-}: {
+interface PolicyTableProps extends Linked {
   readonly title: string;
   readonly rows: readonly PolicyRow[];
-  readonly linked: string | undefined;
-}) {
+}
+
+function PolicyTable({ title, rows, linked }: PolicyTableProps) {
   return (
     <table class="policies" aria-label={title}>
       <thead>

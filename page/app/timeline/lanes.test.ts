@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { present } from '../../../api/present.ts';
 import type { SegmentRow } from '../../model/view.ts';
-import { lanesOf, lastRollout, summarise, ticks, visitsOf, withNames } from './lanes.ts';
+import { lanesOf, lastRollout, summarise, ticks, updatesOf, withNames } from './lanes.ts';
 
 const MINUTE = 60_000;
 const segment = (node: string, kind: SegmentRow['kind'], start: number, end?: number): SegmentRow => ({
@@ -13,8 +13,8 @@ const segment = (node: string, kind: SegmentRow['kind'], start: number, end?: nu
   ...present({ end }),
 });
 
-test('a drain and the following reboot are one visit, and the next update is another', () => {
-  const visits = visitsOf(
+test('a drain and the following reboot are one update, and the next update is another', () => {
+  const updates = updatesOf(
     [
       segment('a', 'reboot', 40_000, 90_000),
       segment('a', 'drain', 0, 40_000),
@@ -23,22 +23,22 @@ test('a drain and the following reboot are one visit, and the next update is ano
     ],
     11 * MINUTE,
   );
-  expect(visits.map(({ node, start, end, segments }) => [node, start, end, segments.length])).toEqual([
+  expect(updates.map(({ node, start, end, segments }) => [node, start, end, segments.length])).toEqual([
     ['a', 0, 90_000, 2],
     ['b', 5_000, 6_000, 1],
     ['a', 10 * MINUTE, 11 * MINUTE, 1],
   ]);
 });
 
-test('no visits in a lane overlap, and every visit is in a lane', () => {
-  const visit = fc
+test('no updates in a lane overlap, and every update is in a lane', () => {
+  const update = fc
     .record({ start: fc.integer({ min: 0, max: 1e6 }), length: fc.integer({ min: 0, max: 1e5 }) })
     .map(({ start, length }) => ({ node: 'n', start, end: start + length, segments: [] }));
   fc.assert(
-    fc.property(fc.array(visit), (given) => {
-      const visits = given.toSorted((a, b) => a.start - b.start);
-      const lanes = lanesOf(visits);
-      expect(lanes.flat()).toHaveLength(visits.length);
+    fc.property(fc.array(update), (given) => {
+      const updates = given.toSorted((a, b) => a.start - b.start);
+      const lanes = lanesOf(updates);
+      expect(lanes.flat()).toHaveLength(updates.length);
       for (const lane of lanes) {
         lane.slice(1).forEach(({ start }, index) => {
           expect(start).toBeGreaterThan(lane[index]?.end ?? Number.NaN);
@@ -49,7 +49,7 @@ test('no visits in a lane overlap, and every visit is in a lane', () => {
 });
 
 test('a name is within its bar, else behind it, or before one that ends with the chart', () => {
-  const visits = visitsOf(
+  const updates = updatesOf(
     [
       segment('wide', 'reboot', 0, 100),
       segment('short', 'live', 10, 20),
@@ -58,8 +58,8 @@ test('a name is within its bar, else behind it, or before one that ends with the
     ],
     1_000,
   );
-  const named = withNames(visits, { from: 0, to: 1_000 }, () => 50);
-  expect(named.map(({ visit, name, start, end }) => [visit.node, name, start, end])).toEqual([
+  const named = withNames(updates, { from: 0, to: 1_000 }, () => 50);
+  expect(named.map(({ update, name, start, end }) => [update.node, name, start, end])).toEqual([
     ['early', 'after', 0, 70],
     ['wide', 'within', 0, 100],
     ['short', 'after', 10, 70],

@@ -2,7 +2,7 @@ import { by } from '../../../api/order.ts';
 import type { SegmentKind, SegmentRow } from '../../model/view.ts';
 
 /** One update of a node: its consecutive segments. */
-export interface Visit {
+export interface NodeUpdate {
   readonly node: string;
   readonly start: number;
   /** When it ended; the current time while it continues. */
@@ -20,14 +20,14 @@ const LANE_GAP_MS = 1_000;
  *
  * @param now ms since the epoch.
  */
-export function visitsOf(segments: readonly SegmentRow[], now: number): readonly Visit[] {
-  const visits: Visit[] = [];
+export function updatesOf(segments: readonly SegmentRow[], now: number): readonly NodeUpdate[] {
+  const updates: NodeUpdate[] = [];
   for (const [node, own] of Map.groupBy(segments, (segment) => segment.node)) {
     let open: SegmentRow[] = [];
     let end = Number.NEGATIVE_INFINITY;
     const close = () => {
       const first = open[0];
-      if (first !== undefined) visits.push({ node, start: first.start, end, segments: open });
+      if (first !== undefined) updates.push({ node, start: first.start, end, segments: open });
       open = [];
     };
     for (const segment of own.toSorted((a, b) => a.start - b.start)) {
@@ -37,7 +37,7 @@ export function visitsOf(segments: readonly SegmentRow[], now: number): readonly
     }
     close();
   }
-  return visits.toSorted(
+  return updates.toSorted(
     by(
       ({ start }) => start,
       ({ node }) => node,
@@ -46,7 +46,7 @@ export function visitsOf(segments: readonly SegmentRow[], now: number): readonly
 }
 
 /** The room that an update takes in a lane, ms since the epoch. */
-interface Room {
+interface TimeRoom {
   readonly start: number;
   readonly end: number;
 }
@@ -56,7 +56,7 @@ interface Room {
  *
  * @param rooms by their start.
  */
-export function lanesOf<T extends Room>(rooms: readonly T[]): readonly (readonly T[])[] {
+export function lanesOf<T extends TimeRoom>(rooms: readonly T[]): readonly (readonly T[])[] {
   const lanes: T[][] = [];
   for (const room of rooms) {
     const free = lanes.find((lane) => (lane.at(-1)?.end ?? 0) + LANE_GAP_MS <= room.start);
@@ -67,8 +67,8 @@ export function lanesOf<T extends Room>(rooms: readonly T[]): readonly (readonly
 }
 
 /** An update with the name of its node, which takes room as well if it is longer than the bar. */
-export interface NamedVisit extends Room {
-  readonly visit: Visit;
+export interface NamedUpdate extends TimeRoom {
+  readonly update: NodeUpdate;
   /** Where the name stands; undefined: it is not shown. */
   readonly name: 'within' | 'after' | 'before' | undefined;
 }
@@ -80,23 +80,23 @@ export interface NamedVisit extends Room {
  * @param lengthOf ms that a name takes on the axis.
  */
 export function withNames(
-  visits: readonly Visit[],
+  updates: readonly NodeUpdate[],
   { from, to }: TimeSpan,
   lengthOf: (name: string) => number,
-): readonly NamedVisit[] {
-  const named = visits.map((visit): NamedVisit => {
-    const [start, end, length] = [Math.max(visit.start, from), visit.end, lengthOf(visit.node)];
-    if (length <= end - start) return { visit, start, end, name: 'within' };
+): readonly NamedUpdate[] {
+  const named = updates.map((update): NamedUpdate => {
+    const [start, end, length] = [Math.max(update.start, from), update.end, lengthOf(update.node)];
+    if (length <= end - start) return { update, start, end, name: 'within' };
     return end + length <= to
-      ? { visit, start, end: end + length, name: 'after' }
-      : { visit, start: start - length, end, name: 'before' };
+      ? { update, start, end: end + length, name: 'after' }
+      : { update, start: start - length, end, name: 'before' };
   });
   return named.toSorted(by(({ start }) => start));
 }
 
 /** @returns the updates alone, where there are too many for names. */
-export function withoutNames(visits: readonly Visit[]): readonly NamedVisit[] {
-  return visits.map((visit) => ({ visit, start: visit.start, end: visit.end, name: undefined }));
+export function withoutNames(updates: readonly NodeUpdate[]): readonly NamedUpdate[] {
+  return updates.map((update) => ({ update, start: update.start, end: update.end, name: undefined }));
 }
 
 /** ms without an update that separate two rollouts. */

@@ -8,12 +8,12 @@ import { Zone } from '../zone.tsx';
 import {
   lanesOf,
   lastRollout,
-  type NamedVisit,
+  type NamedUpdate,
+  type NodeUpdate,
   summarise,
   type TimeSpan,
   ticks,
-  type Visit,
-  visitsOf,
+  updatesOf,
   withNames,
   withoutNames,
 } from './lanes.ts';
@@ -34,7 +34,7 @@ const WINDOWS = [
 
 /** Pixels. */
 const AXIS = 22;
-const HIGHEST = 360;
+const MOST_HEIGHT = 360;
 const LANE = { most: 18, named: 14, least: 1.5 };
 /** The lanes and updates that are shown with names. */
 const NAMED = { lanes: 40, updates: 600 };
@@ -47,12 +47,13 @@ const TICK = { least: 1_000, most: 30_000, pixels: 1_000 };
 export function Timeline({ segments }: { readonly segments: Table<SegmentRow> }) {
   const [windowMs, setWindowMs] = useState<number>();
   const { now, all, span } = useTicks(segments, windowMs);
+  const body = useMemo(() => <Body all={all} span={span} now={now} />, [all, span, now]);
   return (
     <section id="timeline" aria-labelledby="timeline-title">
       <div class="title-row">
         <h2 id="timeline-title">Timeline</h2>
         <fieldset class="switch">
-          <legend class="heard">Time range</legend>
+          <legend class="visually-hidden">Time range</legend>
           {WINDOWS.map(({ label, ms }) => (
             <label key={label}>
               <input type="radio" name="window" checked={ms === windowMs} onChange={() => setWindowMs(ms)} />{' '}
@@ -61,38 +62,33 @@ export function Timeline({ segments }: { readonly segments: Table<SegmentRow> })
           ))}
         </fieldset>
       </div>
-      {useMemo(
-        () => (
-          <Body all={all} span={span} now={now} />
-        ),
-        [all, span, now],
-      )}
+      {body}
     </section>
   );
 }
 
-interface Look {
+interface TimelineView {
   readonly now: number;
   readonly all: readonly SegmentRow[];
   readonly span: TimeSpan;
 }
 
 /** The layout of thousands of updates is slow, so changes appear at the next tick. */
-function useTicks(segments: Table<SegmentRow>, windowMs: number | undefined): Look {
+function useTicks(segments: Table<SegmentRow>, windowMs: number | undefined): TimelineView {
   const latest = useRef(segments);
   latest.current = segments;
-  const [look, setLook] = useState(() => lookAt(segments, windowMs));
-  const spanMs = look.span.to - look.span.from;
+  const [view, setView] = useState(() => viewAt(segments, windowMs));
+  const spanMs = view.span.to - view.span.from;
   const tick = Math.round(Math.min(TICK.most, Math.max(TICK.least, spanMs / TICK.pixels)) / 1_000) * 1_000;
   useEffect(() => {
-    setLook(lookAt(latest.current, windowMs));
-    const timer = setInterval(() => setLook(lookAt(latest.current, windowMs)), tick);
+    setView(viewAt(latest.current, windowMs));
+    const timer = setInterval(() => setView(viewAt(latest.current, windowMs)), tick);
     return () => clearInterval(timer);
   }, [windowMs, tick]);
-  return look;
+  return view;
 }
 
-function lookAt(segments: Table<SegmentRow>, windowMs: number | undefined): Look {
+function viewAt(segments: Table<SegmentRow>, windowMs: number | undefined): TimelineView {
   const now = Date.now();
   const all = Object.values(segments);
   return {
@@ -102,13 +98,13 @@ function lookAt(segments: Table<SegmentRow>, windowMs: number | undefined): Look
   };
 }
 
-function Body({ all, span, now }: Look) {
+function Body({ all, span, now }: TimelineView) {
   const shown = all.filter(({ start, end = now }) => end > span.from && start < span.to);
   if (shown.length === 0) return <p class="quiet">No node was updated in this period.</p>;
   return (
     <>
       <Summary segments={shown} />
-      <Chart visits={visitsOf(shown, now)} span={span} now={now} />
+      <Chart updates={updatesOf(shown, now)} span={span} now={now} />
     </>
   );
 }
@@ -139,27 +135,27 @@ function Summary({ segments }: { readonly segments: readonly SegmentRow[] }) {
 const SECONDS_BELOW = 10 * 60_000;
 
 interface ChartProps {
-  readonly visits: readonly Visit[];
+  readonly updates: readonly NodeUpdate[];
   readonly span: TimeSpan;
   readonly now: number;
 }
 
 /** One path for each kind: the layout of thousands of elements would be slow. */
-function Chart({ visits, span: { from, to }, now }: ChartProps) {
+function Chart({ updates, span: { from, to }, now }: ChartProps) {
   const [box, width] = useWidth();
-  const [pointed, setPointed] = useState<Visit>();
+  const [pointed, setPointed] = useState<NodeUpdate>();
   const zone = useContext(Zone);
-  const lanes = useMemo(() => packed(visits, { from, to }, width), [visits, from, to, width]);
+  const lanes = useMemo(() => packed(updates, { from, to }, width), [updates, from, to, width]);
   const hasNames = lanes.some((each) => each.some(({ name }) => name !== undefined));
   const least = hasNames ? LANE.named : LANE.least;
-  const lane = Math.max(least, Math.min(LANE.most, HIGHEST / lanes.length));
+  const lane = Math.max(least, Math.min(LANE.most, MOST_HEIGHT / lanes.length));
   const height = Math.ceil(lane * lanes.length);
   const x = (time: number) => ((Math.max(time, from) - from) / (to - from)) * width;
   const timeAt = (pixels: number) => from + (pixels / width) * (to - from);
   const point = ({ offsetX, offsetY }: TargetedPointerEvent<SVGSVGElement>) => {
     const time = timeAt(offsetX);
     const inLane = lanes[Math.floor(offsetY / lane)];
-    setPointed(inLane?.find(({ start, end }) => start <= time && time <= end)?.visit);
+    setPointed(inLane?.find(({ start, end }) => start <= time && time <= end)?.update);
   };
   return (
     <div class="chart" ref={box}>
@@ -198,7 +194,7 @@ function Chart({ visits, span: { from, to }, now }: ChartProps) {
         <Names lanes={lanes} lane={lane} x={x} />
       </svg>
       <p class="hovered" aria-hidden="true">
-        {pointed === undefined ? null : <span>{formatVisit(pointed, now)}</span>}
+        {pointed === undefined ? null : <span>{formatUpdate(pointed, now)}</span>}
       </p>
     </div>
   );
@@ -211,7 +207,7 @@ interface Scale {
 }
 
 function pathOf(
-  lanes: readonly (readonly NamedVisit[])[],
+  lanes: readonly (readonly NamedUpdate[])[],
   kind: SegmentKind | 'failed',
   { x, lane, now }: Scale,
 ): string {
@@ -219,9 +215,9 @@ function pathOf(
   // Narrower, so that kinds also differ by shape and not only by color.
   const inset = kind === 'live' ? (lane - gap) / 4 : 0;
   const parts: string[] = [];
-  lanes.forEach((visits, index) => {
-    for (const { visit } of visits) {
-      for (const { kind: own, start, end = now, failed } of visit.segments) {
+  lanes.forEach((updates, index) => {
+    for (const { update } of updates) {
+      for (const { kind: own, start, end = now, failed } of update.segments) {
         if ((failed === true ? 'failed' : own) !== kind) continue;
         const left = x(start).toFixed(1);
         const right = Math.max(x(end), x(start) + 1).toFixed(1);
@@ -240,11 +236,15 @@ const ROUND = 4;
 const lengthOf = (name: string) => name.length * LETTER + 2 * ROUND;
 
 /** With names, unless they would take too much room. */
-function packed(visits: readonly Visit[], span: TimeSpan, width: number): readonly (readonly NamedVisit[])[] {
-  if (visits.length > NAMED.updates) return lanesOf(withoutNames(visits));
+function packed(
+  updates: readonly NodeUpdate[],
+  span: TimeSpan,
+  width: number,
+): readonly (readonly NamedUpdate[])[] {
+  if (updates.length > NAMED.updates) return lanesOf(withoutNames(updates));
   const msPerPixel = (span.to - span.from) / width;
-  const named = lanesOf(withNames(visits, span, (name) => lengthOf(name) * msPerPixel));
-  return named.length <= NAMED.lanes ? named : lanesOf(withoutNames(visits));
+  const named = lanesOf(withNames(updates, span, (name) => lengthOf(name) * msPerPixel));
+  return named.length <= NAMED.lanes ? named : lanesOf(withoutNames(updates));
 }
 
 /** The names of nodes; within a bar on a background, because stripes would make them unreadable. */
@@ -252,11 +252,11 @@ function Names({
   lanes,
   lane,
   x,
-}: { readonly lanes: readonly (readonly NamedVisit[])[] } & Omit<Scale, 'now'>) {
+}: { readonly lanes: readonly (readonly NamedUpdate[])[] } & Omit<Scale, 'now'>) {
   return (
     <g class="names">
-      {lanes.flatMap((visits, index) =>
-        visits.map(({ visit: { node, start, end }, name }) => {
+      {lanes.flatMap((updates, index) =>
+        updates.map(({ update: { node, start, end }, name }) => {
           if (name === undefined) return null;
           const left =
             name === 'within' ? x(start) + 2 : name === 'after' ? x(end) : x(start) - lengthOf(node);
@@ -276,7 +276,7 @@ function Names({
   );
 }
 
-function formatVisit({ node, segments }: Visit, now: number): string {
+function formatUpdate({ node, segments }: NodeUpdate, now: number): string {
   const spans = segments.map(({ kind, start, end, failed }) => {
     const length = duration((end ?? now) - start);
     return `${KIND_WORDS[kind]} ${length}${end === undefined ? ' so far' : ''}${failed === true ? ' (failed)' : ''}`;
