@@ -15,7 +15,7 @@ import {
 } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
-import { CopyError, hasCode, namingFile, PathError } from './host-file-error.ts';
+import { hasCode, namingFile, PathError } from './host-file-error.ts';
 import { ignoreMissing, readTreeEntry, type TreeEntry } from './tree-entry.ts';
 
 export interface NumericOwner {
@@ -352,7 +352,7 @@ export class HostDirectory implements AsyncDisposable {
     );
     if (!failed) return;
     const why = stderr === undefined || stderr === '' ? 'cp could not be started' : stderr;
-    throw new CopyError(`${this.#nameOf(base)}: could not be copied: ${why.replace(/^cp: .*: /, '')}`);
+    throw new Error(`${this.#nameOf(base)}: could not be copied: ${why.replace(/^cp: .*: /, '')}`);
   }
 
   /** Makes its entries durable (fsync(2)). */

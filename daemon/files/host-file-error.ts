@@ -46,8 +46,3 @@ export async function namingFile<T>(file: string, act: () => Promise<T>): Promis
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error && 'code' in error;
 }
-
-/** cp(1) failed, for example because the disk is full. */
-export class CopyError extends Error {
-  override readonly name = 'CopyError';
-}

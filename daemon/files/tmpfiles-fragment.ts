@@ -10,13 +10,8 @@ interface TmpfilesLine {
   readonly path: string;
 }
 
-/** A fragment that systemd-tmpfiles would complain about. */
-class TmpfilesSyntaxError extends Error {
-  override readonly name = 'TmpfilesSyntaxError';
-}
-
 /**
- * @returns the lines, comments left out. @throws TmpfilesSyntaxError for a line without a type and an absolute path.
+ * @returns the lines, comments left out. @throws Error for a line without a type and an absolute path.
  */
 function parseTmpfiles(text: string): readonly TmpfilesLine[] {
   const lines: TmpfilesLine[] = [];
@@ -25,9 +20,7 @@ function parseTmpfiles(text: string): readonly TmpfilesLine[] {
     const fields = splitFields(line);
     const [type, path] = fields;
     if (type === undefined || path === undefined || !path.startsWith('/')) {
-      throw new TmpfilesSyntaxError(
-        `line ${index + 1}: expected a type and an absolute path, got ${JSON.stringify(line)}`,
-      );
+      throw new Error(`line ${index + 1}: expected a type and an absolute path, got ${JSON.stringify(line)}`);
     }
     lines.push({ type, path: path.replaceAll('%%', '%') });
   }
@@ -36,7 +29,7 @@ function parseTmpfiles(text: string): readonly TmpfilesLine[] {
 
 /**
  * @param text a fragment, or nothing for an image without one.
- * @returns the paths that the image carries and whose owner and mode the fragment sets. @throws TmpfilesSyntaxError
+ * @returns the paths that the image carries and whose owner and mode the fragment sets. @throws Error where it is wrong.
  */
 export function ownersSetAtBoot(text: string | undefined): ReadonlySet<string> {
   const lines = parseTmpfiles(text ?? '').filter(({ type }) => type.startsWith('z'));

@@ -35,17 +35,12 @@ export function isRemoval({ kind }: Pick<WriteStep, 'kind'>): boolean {
   return kind === 'remove' || kind === 'remove directory';
 }
 
-/** The source of a copy is no longer what it was when the copy was planned. */
-class SourceChangedError extends Error {
-  override readonly name = 'SourceChangedError';
-}
-
 /**
  * Takes steps in their order, each durably. No file is changed in place: files of an ostree checkout are hard links
  * into the repository.
  *
  * @param options `beforeStep` is called, and waited for, before each of them, with the tree that it is taken in.
- * @throws {PathError} when a directory on the way is none, or a link by now; SourceChangedError; {HostFileError} for
+ * @throws {PathError} when a directory on the way is none, or a link by now; Error where a source has changed; {HostFileError} for
  *   the system's errors; the signal's reason when aborted between steps.
  */
 export async function takeSteps(
@@ -134,6 +129,6 @@ async function requireContent(
   for await (const chunk of handle.createReadStream({ autoClose: false, start: 0 })) hash.update(chunk);
   const digest = hash.digest('hex');
   if (digest !== sha256) {
-    throw new SourceChangedError(`${source}: expected sha256:${sha256}, found sha256:${digest}`);
+    throw new Error(`${source}: expected sha256:${sha256}, found sha256:${digest}`);
   }
 }

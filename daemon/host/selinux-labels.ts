@@ -43,11 +43,6 @@ const TIMEOUT_MS = 120_000;
 /** Names from standard input, each ended by NUL; those that are not there passed over (restorecon(8), setfiles(8)). */
 const FROM_INPUT = ['-i', '-0', '-f', '-'];
 
-/** The tree's policy can't be found. */
-class SelinuxPolicyError extends Error {
-  override readonly name = 'SelinuxPolicyError';
-}
-
 /**
  * Labels by the host's own tools: restorecon(8) for the running root; for a deployment setfiles(8), since it knows a
  * name only by where the deployment will have it.
@@ -127,7 +122,7 @@ async function fileContexts(root: string): Promise<string> {
   const text = await readFile(path.join(root, 'etc/selinux/config'), 'utf8').catch(ignoreMissing);
   const type = selinuxType(text ?? '');
   if (type !== undefined) return `etc/selinux/${type}/contexts/files/file_contexts`;
-  throw new SelinuxPolicyError(
+  throw new Error(
     `${path.join(root, 'etc/selinux/config')}: SELinux is enabled, but the file sets no SELINUXTYPE`,
   );
 }

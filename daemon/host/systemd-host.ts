@@ -46,11 +46,6 @@ interface SystemdHostOptions {
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 const COMMAND_LINE = '/proc/cmdline';
 
-/** systemd can't soft-reboot in a way that could be detected afterwards. */
-class SoftRebootUnknownError extends Error {
-  override readonly name = 'SoftRebootUnknownError';
-}
-
 /** A machine with systemd. */
 export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
   const userspace = onceOf(() => userspaceBoot(run, AbortSignal.timeout(USERSPACE_TIMEOUT_MS)));
@@ -78,7 +73,7 @@ export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
     },
     rebootSoftly: async (reason, signal) => {
       if ((await userspace()).softReboots === undefined) {
-        throw new SoftRebootUnknownError(
+        throw new Error(
           'the host’s systemd does not count soft reboots; expected one with the property SoftRebootsCount',
         );
       }

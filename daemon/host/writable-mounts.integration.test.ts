@@ -59,13 +59,13 @@ describe.skipIf(notRoot)('a directory that is mounted read-only', () => {
 
   test('is left as it is where the mounts are the host’s own', async () => {
     const { how, ran, isWritable } = await inReadOnly('onHost', 'no');
-    expect(how).toMatch(/^ReadOnlySysrootError: .* is read-only; run the daemon in its own mount namespace/);
+    expect(how).toMatch(/^Error: .* is read-only; run the daemon in its own mount namespace/);
     expect([ran, isWritable]).toEqual([[], false]);
   });
 
   test.each([
     ['is unlocked by ostree', 'yes', /^done$/],
-    ['has to be writable in the pod then', 'no', /^ReadOnlyUsrError: .* though the host has unlocked it/],
+    ['has to be writable in the pod then', 'no', /^Error: .* though the host has unlocked it/],
   ] as const)('%s', async (_what, does, expected) => {
     const { how, ran } = await inReadOnly('unlockUsr', does);
     expect(how).toMatch(expected);

@@ -4,35 +4,25 @@ import { osCommandRunner, type RunOsCommand } from '../os/os-command.ts';
 
 const UNLOCK_TIMEOUT_MS = 60_000;
 
-/** /usr can't be written to, so an image can't be applied live. */
-class ReadOnlyUsrError extends Error {
-  override readonly name = 'ReadOnlyUsrError';
-}
-
 /**
  * Lets /usr be written to until the next boot: ostree puts an overlay over it that ends with the boot (`ostree admin
  * unlock`, which `bootc usr-overlay` and `rpm-ostree usroverlay` are other names for). Nothing done where it can be
  * written to already.
  *
  * @param root the running root, as the daemon sees it. @param run runs commands on the host.
- * @throws OsCommandError, ReadOnlyUsrError.
+ * @throws OsCommandError or an Error.
  */
 export async function unlockUsr(root: string, run: RunOsCommand, signal: AbortSignal): Promise<void> {
   const usr = path.join(root, 'usr');
   if (await isWritable(usr)) return;
   await run(['ostree', 'admin', 'unlock'], { timeoutMs: UNLOCK_TIMEOUT_MS, signal });
   if (await isWritable(usr)) return;
-  throw new ReadOnlyUsrError(
+  throw new Error(
     `${usr} is read-only though the host has unlocked it; expected the host's mounts to reach the pod (mountPropagation: HostToContainer)`,
   );
 }
 
 const REMOUNT_TIMEOUT_MS = 10_000;
-
-/** The daemon can't write where it has to. */
-class ReadOnlySysrootError extends Error {
-  override readonly name = 'ReadOnlySysrootError';
-}
 
 interface WritableOptions {
   /** Whether the daemon's mounts are the host's own. */
@@ -48,7 +38,7 @@ interface WritableOptions {
  * daemon's pod, which the host doesn't see.
  *
  * @param sysroot the physical root, as the daemon sees it.
- * @throws ReadOnlySysrootError when the mounts are the host's own, OsCommandError when the mount is refused.
+ * @throws Error when the mounts are the host's own, OsCommandError when the mount is refused.
  */
 export async function makeWritable(
   sysroot: string,
@@ -56,7 +46,7 @@ export async function makeWritable(
 ): Promise<void> {
   if (await isWritable(sysroot)) return;
   if (onHost) {
-    throw new ReadOnlySysrootError(
+    throw new Error(
       `${sysroot} is read-only; run the daemon in its own mount namespace (unshare --mount), where it can remount it writable`,
     );
   }

@@ -101,7 +101,7 @@ export interface OsBackend {
    * Makes the image the next boot: pulled by digest, kernel arguments of its kargs.d and the extra ones set. Not
    * disruptive, idempotent, and whole or not at all when interrupted.
    *
-   * @throws OsCommandError, or image/'s RegistryError when the pull fails; PackagesRefused and KernelArgumentsRefused
+   * @throws OsCommandError, or image/'s RegistryError when the pull fails; PackagesRefused and an Error
    *   where those can't be changed; PrepareRefused where the root would not boot, or would lose its /etc.
    */
   stage(image: DigestedPullspec, options: StageOptions): Promise<NodeDeployment>;
@@ -163,18 +163,13 @@ export function refusePackages(tool: string, extra: ExtraPackages | undefined): 
   throw new PackagesRefused(`${tool} ${INSTALLS_NONE}`);
 }
 
-/** What keeps the host's operating system sets no kernel arguments but the image's own. Nothing was touched. */
-class KernelArgumentsRefused extends Error {
-  override readonly name = 'KernelArgumentsRefused';
-}
-
 /**
  * @param tool that keeps the host's operating system. @param added beyond the image's.
- * @throws KernelArgumentsRefused where there are any.
+ * @throws Error where there are any.
  */
 export function refuseKernelArguments(tool: string, added: readonly string[]): void {
   if (added.length === 0) return;
-  throw new KernelArgumentsRefused(`kernel arguments ${added.join(' ')}: ${tool} ${SETS_NO_ARGUMENTS}`);
+  throw new Error(`kernel arguments ${added.join(' ')}: ${tool} ${SETS_NO_ARGUMENTS}`);
 }
 
 /** @returns whether packages are to be there beside an image, or were. */

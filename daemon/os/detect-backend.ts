@@ -34,7 +34,7 @@ interface HostTools extends Pick<OsHost, 'root' | 'run'> {
 /**
  * Looks which tool keeps the host's operating system.
  *
- * @throws UnsupportedHostError when none does, OsCommandError and ToolStatusError when bootc can't say.
+ * @throws UnsupportedHostError when none does, OsCommandError or another Error when bootc can't say.
  */
 export async function detectBackend(host: HostTools, signal: AbortSignal): Promise<DetectedName> {
   const choice = chooseBackend(await findTools(host, signal), host);

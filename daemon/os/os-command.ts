@@ -1,4 +1,5 @@
 import { ExecaError, execa } from 'execa';
+import type { z } from 'zod';
 
 /** A command of the host's image tool failed, was killed or took too long. Its output is in the message. */
 export class OsCommandError extends Error {
@@ -103,6 +104,15 @@ function endOf({ exitCode, signal, code }: ExecaError): string {
   if (exitCode !== undefined) return `exit code ${exitCode}`;
   if (signal !== undefined) return `ended by ${signal}`;
   return code === 'ENOENT' ? 'not installed' : `could not be run (${code ?? 'unknown reason'})`;
+}
+
+/** @returns JSON that a tool wrote, by a schema. @throws an Error with this message for anything else. */
+export function parseJson<T>(schema: z.ZodType<T>, text: string, message: string): T {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new Error(message, { cause });
+  }
 }
 
 /** @returns words as one command of a POSIX shell, none of them expanded. */

@@ -14,16 +14,11 @@ export interface RuntimeImage {
 export interface ImageRuntime {
   list(signal: AbortSignal): Promise<readonly RuntimeImage[]>;
   /**
-   * @returns the directories with its images, as the host knows them. @throws RuntimeAnswerError where it names none.
+   * @returns the directories with its images, as the host knows them. @throws Error where it names none.
    */
   storage(signal: AbortSignal): Promise<readonly string[]>;
   /** @param auth base64 of `user:password`; undefined: what the runtime itself has. @throws OsCommandError */
   pull(image: string, auth: string | undefined, signal: AbortSignal): Promise<void>;
-}
-
-/** crictl's output is not what it is documented to be. */
-class RuntimeAnswerError extends Error {
-  override readonly name = 'RuntimeAnswerError';
 }
 
 const COMMAND_TIMEOUT_MS = 60_000;
@@ -53,7 +48,7 @@ export function crictl(run: RunOsCommand): ImageRuntime {
     const text = await run(['crictl', ...words], { timeoutMs: COMMAND_TIMEOUT_MS, signal });
     const parsed = schema.safeParse(jsonOf(text));
     if (parsed.success) return parsed.data;
-    throw new RuntimeAnswerError(`crictl ${words.join(' ')}: the output is not the expected JSON`, {
+    throw new Error(`crictl ${words.join(' ')}: the output is not the expected JSON`, {
       cause: parsed.error,
     });
   };
@@ -65,7 +60,7 @@ export function crictl(run: RunOsCommand): ImageRuntime {
     storage: async (signal) => {
       const systems = await ask(['imagefsinfo', '--output=json'], FileSystemInfo, signal);
       if (systems.length === 0) {
-        throw new RuntimeAnswerError('crictl imagefsinfo: the container runtime names no image filesystem');
+        throw new Error('crictl imagefsinfo: the container runtime names no image filesystem');
       }
       return systems.map(({ fsId }) => fsId.mountpoint);
     },

@@ -25,11 +25,6 @@ const PinsRecord = z.object({
  */
 export type Pins = Omit<z.infer<typeof PinsRecord>, 'version'>;
 
-/** Something else than Shale already decides which images CRI-O keeps. */
-class ForeignDropInError extends Error {
-  override readonly name = 'ForeignDropInError';
-}
-
 const record = stateRecord('pinned-images.json', PinsRecord);
 
 /** There is none where nothing was ever pinned. */
@@ -39,7 +34,7 @@ export const readPins: (root: string) => Promise<Pins | undefined> = record.read
  * Pins these images and no others that Shale has pinned. What is pinned already costs nothing.
  *
  * @param before what Shale has pinned until now. @param isPinned whether the runtime keeps an image already.
- * @throws OsCommandError, ServiceError, ForeignDropInError, HostFileError.
+ * @throws OsCommandError, ServiceError, HostFileError.
  */
 export async function keepPins(
   ports: Pick<NodePorts, 'host' | 'services' | 'relabel' | 'runOnHost'>,
@@ -78,7 +73,7 @@ async function keepDropIn(
   const present = await readFile(path.join(root, CRIO_DROP_IN), 'utf8').catch(ignoreMissing);
   const wanted = pins.images.length === 0 ? undefined : crioDropIn(pins.images);
   if (present !== undefined && before === undefined && present !== wanted) {
-    throw new ForeignDropInError(
+    throw new Error(
       `${CRIO_DROP_IN} exists and was not written for a PinnedImageSet; remove it, or give it another name`,
     );
   }

@@ -45,11 +45,6 @@ interface ComposefsBackendOptions extends OsHost, TreesHost {
   readonly relabel: Relabel;
 }
 
-/** bootc has one deployment for each content of an image, and this one is booted. Nothing was touched. */
-class BootedImageError extends Error {
-  override readonly name = 'BootedImageError';
-}
-
 /**
  * Hosts whose bootc keeps deployments in composefs, with systemd-boot and BLS entries. bootc does everything by its own
  * commands; only when it finalizes, and what becomes of /etc afterwards, Shale decides
@@ -195,7 +190,7 @@ export class ComposefsBackend implements OsBackend {
   }
 
   /**
-   * @throws PackagesRefused, KernelArgumentsRefused, BootedImageError, and what `accept` throws of an image that is
+   * @throws PackagesRefused, and what `accept` throws of an image that is
    * there.
    */
   async #accepted(image: DigestedPullspec, options: StageOptions): Promise<Arranged> {
@@ -205,7 +200,7 @@ export class ComposefsBackend implements OsBackend {
     await forgetNextRoot(this.#options, signal);
     const host = await this.#observed.host(signal);
     if (host.booted.image === image && evenIfBooted === true) {
-      throw new BootedImageError(
+      throw new Error(
         `${image} is booted, and bootc keeps one deployment for each content of an image in composefs`,
       );
     }

@@ -1,6 +1,5 @@
 import type { NodeDeployment } from '../backend.ts';
 import { asBooted, type BootcEntry, type BootcHost } from '../bootc/status.ts';
-import { ToolStatusError } from '../image-tool/image-tool.ts';
 
 /** A deployment that bootc keeps in composefs. */
 export interface ComposefsDeployment extends Pick<NodeDeployment, 'image' | 'canSoftReboot'> {
@@ -27,12 +26,12 @@ export interface ComposefsHost {
  * entries: each update writes both again. What was finalized counts as staged as long as the note of what is staged is
  * there, and as the rollback afterwards (bootc, bootc_composefs/status.rs).
  *
- * @throws ToolStatusError when the booted deployment is none of composefs.
+ * @throws Error when the booted deployment is none of composefs.
  */
 export function arrangeHost({ status }: BootcHost): ComposefsHost {
   const booted = deploymentOf(status.booted);
   if (booted === undefined) {
-    throw new ToolStatusError('bootc status: expected a booted deployment with composefs.verity');
+    throw new Error('bootc status: expected a booted deployment with composefs.verity');
   }
   const staged = deploymentOf(status.staged);
   const rollback = deploymentOf(status.rollback);

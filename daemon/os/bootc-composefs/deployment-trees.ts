@@ -16,11 +16,6 @@ export interface TreesHost extends Pick<OsHost, 'root' | 'sysroot' | 'run' | 'co
   readonly makeWritable: (place: string, signal: AbortSignal) => Promise<void>;
 }
 
-/** A deployment's tree can't be looked at. */
-class DeploymentTreeError extends Error {
-  override readonly name = 'DeploymentTreeError';
-}
-
 /** @returns where the deployment's own /etc lies. @param sysroot the physical root. */
 export function deploymentEtc(sysroot: string, verity: string): string {
   return path.join(sysroot, STATE, verity, 'etc');
@@ -40,7 +35,7 @@ export class DeploymentTrees {
 
   /**
    * @returns the running root, in which the booted image's tree is by then.
-   * @throws OsCommandError, DeploymentTreeError
+   * @throws OsCommandError or an Error.
    */
   async booted(signal: AbortSignal): Promise<string> {
     const { root, run, commandPath } = this.#host;
@@ -61,7 +56,7 @@ export class DeploymentTrees {
   /**
    * @param verity of a deployment that is not booted.
    * @returns its root, put together again where bootc has made the deployment again since.
-   * @throws OsCommandError, DeploymentTreeError
+   * @throws OsCommandError or an Error.
    */
   async of(verity: string, signal: AbortSignal): Promise<string> {
     const { root, sysroot, makeWritable } = this.#host;
@@ -106,7 +101,7 @@ export class DeploymentTrees {
     }
     // Never through a mount: the host's own, where the daemon's ended first, would lose its files.
     if ((await mountsBelow(tree)).length > 0) {
-      throw new DeploymentTreeError(`${tree}: the host has unmounted it, and the daemon still sees it`);
+      throw new Error(`${tree}: the host has unmounted it, and the daemon still sees it`);
     }
     for (const place of ['etc', 'usr', IMAGE_TREE, 'run/shale', 'run'])
       await removeEmpty(path.join(tree, place));
@@ -153,7 +148,7 @@ async function removeEmpty(directory: string): Promise<void> {
 
 async function requireSeen(place: string): Promise<void> {
   if (await isThere(place)) return;
-  throw new DeploymentTreeError(
+  throw new Error(
     `${place} is not there though the host has mounted it; expected the host's mounts to reach the pod (mountPropagation: HostToContainer)`,
   );
 }

@@ -2,8 +2,7 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { ignoreMissing, isThere } from '../../files/tree-entry.ts';
-import { ToolStatusError } from '../image-tool/image-tool.ts';
-import type { RunOsCommand } from '../os-command.ts';
+import { parseJson, type RunOsCommand } from '../os-command.ts';
 import type { OsHost } from '../os-host.ts';
 
 /**
@@ -42,7 +41,7 @@ export async function holdBack(
 /**
  * Has bootc finalize at shutdown again what is staged, now or later. Nothing held back: nothing done.
  *
- * @throws OsCommandError, ToolStatusError
+ * @throws OsCommandError or an Error.
  */
 export async function release(
   { root, run }: Pick<OsHost, 'root' | 'run'>,
@@ -64,28 +63,19 @@ const Note = z.looseObject({ depl_id: z.string(), finalization_locked: z.boolean
  * Notes in bootc's own words whether what is staged is held back, so that `bootc status` shows it and bootc's own
  * finalization respects it. Nothing staged: nothing done.
  *
- * @param root the running root. @throws ToolStatusError when the note is not what bootc 1.16 writes.
+ * @param root the running root. @throws Error when the note is not what bootc 1.16 writes.
  */
 export async function markStaged(root: string, as: 'heldBack' | 'toFinalize'): Promise<void> {
   const file = path.join(root, STAGED_NOTE);
   const text = await readFile(file, 'utf8').catch(ignoreMissing);
   if (text === undefined) return;
-  const note = parseNote(text);
+  const expected = `/${STAGED_NOTE}: expected {"depl_id": "…", "finalization_locked": …}`;
+  const note = parseJson(Note, text, expected);
   const isLocked = as === 'heldBack';
   if (note.finalization_locked === isLocked) return;
   const temporary = `${file}.shale`;
   await writeFile(temporary, JSON.stringify({ ...note, finalization_locked: isLocked }), { mode: 0o644 });
   await rename(temporary, file);
-}
-
-function parseNote(text: string): z.infer<typeof Note> {
-  try {
-    return Note.parse(JSON.parse(text));
-  } catch (cause) {
-    throw new ToolStatusError(`/${STAGED_NOTE}: expected {"depl_id": "…", "finalization_locked": …}`, {
-      cause,
-    });
-  }
 }
 
 /**

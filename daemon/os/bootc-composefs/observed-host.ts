@@ -30,7 +30,7 @@ export class ObservedHost {
     this.#trees = new DeploymentTrees(options);
   }
 
-  /** @throws OsCommandError, ToolStatusError */
+  /** @throws OsCommandError or an Error. */
   async host(signal: AbortSignal): Promise<Arranged> {
     const host = arrangeHost(await bootcStatus(this.#options.run, signal));
     const held = host.staged?.isDownloadOnly === true || (await isHeldBack(this.#options));
@@ -38,7 +38,7 @@ export class ObservedHost {
     return { ...host, isHeldBack: held, next };
   }
 
-  /** Shows the booted image's tree, too. @throws OsCommandError, DeploymentTreeError */
+  /** Shows the booted image's tree, too. @throws OsCommandError or an Error. */
   async describeBooted({ verity, image }: ComposefsDeployment, signal: AbortSignal): Promise<NodeDeployment> {
     return {
       id: verity,
@@ -49,7 +49,7 @@ export class ObservedHost {
     };
   }
 
-  /** @param deployment that is not booted. @throws OsCommandError, DeploymentTreeError */
+  /** @param deployment that is not booted. @throws OsCommandError or an Error. */
   async describe(deployment: ComposefsDeployment, signal: AbortSignal): Promise<NodeDeployment> {
     const { verity, image, canSoftReboot } = deployment;
     const root = await this.#trees.of(verity, signal);
@@ -67,7 +67,7 @@ export class ObservedHost {
     };
   }
 
-  /** Unmounts the trees of all deployments but these. @throws OsCommandError, DeploymentTreeError */
+  /** Unmounts the trees of all deployments but these. @throws OsCommandError or an Error. */
   keepTrees(verities: readonly string[], signal: AbortSignal): Promise<void> {
     return this.#trees.keep(verities, signal);
   }

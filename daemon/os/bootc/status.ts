@@ -2,13 +2,8 @@ import { z } from 'zod';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { noPackages } from '../../../machineconfig/os-packages.ts';
 import type { NodeDeployment } from '../backend.ts';
-import {
-  digestedImage,
-  type ToolDeployment,
-  type ToolDeployments,
-  ToolStatusError,
-} from '../image-tool/image-tool.ts';
-import type { RunOsCommand } from '../os-command.ts';
+import { digestedImage, type ToolDeployment, type ToolDeployments } from '../image-tool/image-tool.ts';
+import { parseJson, type RunOsCommand } from '../os-command.ts';
 
 const BootEntrySchema = z.object({
   image: z
@@ -61,21 +56,16 @@ export type BootcEntry = z.infer<typeof BootEntrySchema>;
 
 const TIMEOUT_MS = 120_000;
 
-/** @returns `bootc status`. @throws OsCommandError, ToolStatusError. */
+/** @returns `bootc status`. @throws OsCommandError or an Error. */
 export async function bootcStatus(run: RunOsCommand, signal: AbortSignal): Promise<BootcHost> {
   const command = ['bootc', 'status', '--format=json', '--format-version=1'] as const;
   return parseBootcStatus(await run([...command], { timeoutMs: TIMEOUT_MS, signal }));
 }
 
-/** @throws ToolStatusError for anything but version 1 of the format. */
+/** @throws Error for anything but version 1 of the format. */
 export function parseBootcStatus(text: string): BootcHost {
-  try {
-    return HostSchema.parse(JSON.parse(text));
-  } catch (cause) {
-    throw new ToolStatusError('bootc status: expected a BootcHost of org.containers.bootc/v1 (bootc 1.1.0)', {
-      cause,
-    });
-  }
+  const message = 'bootc status: expected a BootcHost of org.containers.bootc/v1 (bootc 1.1.0)';
+  return parseJson(HostSchema, text, message);
 }
 
 /** @returns what bootc says of each deployment that ostree keeps. */

@@ -52,7 +52,7 @@ export interface ImageTool {
    * Otherwise ostree takes the lock away then (from 2023.7 on), and nothing may be staged when the tool pulls.
    */
   readonly keepsLock: boolean;
-  /** @throws OsCommandError, ToolStatusError. */
+  /** @throws OsCommandError or an Error. */
   deployments(signal: AbortSignal): Promise<ToolDeployments>;
   /** Pulls an image that no deployment is of, and stages it. @throws OsCommandError */
   pull(image: DigestedPullspec, options: StagePullOptions): Promise<void>;
@@ -78,11 +78,6 @@ export interface ImageTool {
   readonly rollbackScript: string;
   /** Deletes what the tool keeps for itself and no deployment needs. @throws OsCommandError */
   cleanup(signal: AbortSignal): Promise<void>;
-}
-
-/** An image tool's status is not what its version's description says. */
-export class ToolStatusError extends Error {
-  override readonly name = 'ToolStatusError';
 }
 
 /**

@@ -11,16 +11,11 @@ const IN_IMAGE = 'usr/share/rpm-ostree/extensions';
 /** Where rpm-ostree looks for repositories; MCO's name, so that one that MCO left is replaced. */
 const REPOSITORY_FILE = 'etc/yum.repos.d/coreos-extensions.repo';
 
-/** An image of extensions is not one. */
-class PackageRepositoryError extends Error {
-  override readonly name = 'PackageRepositoryError';
-}
-
 /**
  * Does work while the host knows the repository of an image, and takes it away again: rpm-ostree asks every repository
  * it knows, whatever it is to install.
  *
- * @throws PackageRepositoryError, RegistryError, and what the work throws.
+ * @throws RegistryError, an Error where it is none, and what the work throws.
  */
 export async function withPackageRepository<T>(
   options: Pick<OsHost, 'root' | 'commandPath' | 'source'>,
@@ -85,10 +80,10 @@ async function extractRepository(
     }
   }
   if (files > 0) return;
-  throw new PackageRepositoryError(`${image}: has nothing in /${IN_IMAGE}; expected a package repository`);
+  throw new Error(`${image}: has nothing in /${IN_IMAGE}; expected a package repository`);
 }
 
-/** @returns the path below the repository; undefined for what is none of it. @throws PackageRepositoryError */
+/** @returns the path below the repository; undefined for what is none of it. */
 function nameInRepository(name: string): string | undefined {
   const plain = path.posix.normalize(`/${name}`).slice(1);
   if (!plain.startsWith(`${IN_IMAGE}/`)) return undefined;
@@ -124,7 +119,7 @@ async function extractItem(item: LayerItem, name: string, directory: string): Pr
     case 'symlink':
       break;
   }
-  throw new PackageRepositoryError(
+  throw new Error(
     `${item.path}: is a ${item.type} outside of the repository; expected only files in /${IN_IMAGE}`,
   );
 }

@@ -29,7 +29,7 @@ export class SysrootError extends Error {
  * @param sysroot the physical root.
  * @param boot what the bootloader reads. On a host that is up it is the running root's /boot: often a file system of
  *   its own, of which the physical root has but the empty directory.
- * @throws SysrootError, BootloaderEntryError when what is there isn't whole.
+ * @throws SysrootError or an Error when what is there isn't whole.
  */
 export async function listDeployments(
   sysroot: string,
@@ -95,17 +95,12 @@ interface BootloaderEntry {
   readonly deploymentLink: string;
 }
 
-/** An entry without what ostree always writes: the sysroot is damaged or not ostree's. */
-class BootloaderEntryError extends Error {
-  override readonly name = 'BootloaderEntryError';
-}
-
 /**
  * Parses `boot/loader/entries/ostree-<n>-<os>.conf`.
  *
  * @param file its name, for messages.
  * @returns the entry, or nothing when it isn't ostree's (no `ostree=` argument).
- * @throws BootloaderEntryError when the version is missing.
+ * @throws Error when the version is missing.
  */
 export function parseBootloaderEntry(file: string, text: string): BootloaderEntry | undefined {
   const fields = new Map<string, string>();
@@ -117,9 +112,7 @@ export function parseBootloaderEntry(file: string, text: string): BootloaderEntr
   if (link === undefined) return undefined;
   const version = Number(fields.get('version'));
   if (!Number.isSafeInteger(version)) {
-    throw new BootloaderEntryError(
-      `${file}: version: expected a number, got ${fields.get('version') ?? 'nothing'}`,
-    );
+    throw new Error(`${file}: version: expected a number, got ${fields.get('version') ?? 'nothing'}`);
   }
   return {
     version,

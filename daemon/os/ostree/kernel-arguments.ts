@@ -18,25 +18,17 @@ const FragmentSchema = z.strictObject({
   'match-architectures': z.array(z.string()).optional(),
 });
 
-/** A kargs.d fragment of an image that can't be read. */
-class KernelArgumentsError extends Error {
-  override readonly name = 'KernelArgumentsError';
-}
-
 /**
  * @param file its name, for messages. @param architecture of the host, as Rust and bootc name it (`x86_64`, `aarch64`).
  * @returns the fragment's arguments; none when it is for other architectures. An element with white space is several.
- * @throws KernelArgumentsError
+ * @throws Error for anything else.
  */
 export function parseKargsFragment(file: string, text: string, architecture: string): readonly string[] {
   let fragment: z.infer<typeof FragmentSchema>;
   try {
     fragment = FragmentSchema.parse(parse(text));
   } catch (cause) {
-    throw new KernelArgumentsError(
-      `${file}: expected kargs = ["…"] and perhaps match-architectures = ["…"]`,
-      { cause },
-    );
+    throw new Error(`${file}: expected kargs = ["…"] and perhaps match-architectures = ["…"]`, { cause });
   }
   const architectures = fragment['match-architectures'];
   if (architectures !== undefined && !architectures.includes(architecture)) return [];
@@ -45,7 +37,7 @@ export function parseKargsFragment(file: string, text: string, architecture: str
 
 /**
  * @param root a deployment's root. @param architecture of the host, as Rust and bootc name it.
- * @returns the kernel arguments of its image, fragments in the order of their names. @throws KernelArgumentsError
+ * @returns the kernel arguments of its image, fragments in the order of their names. @throws Error for a wrong one.
  */
 export async function imageKernelArguments(
   root: string,
@@ -147,7 +139,7 @@ interface StagedArguments {
 
 /**
  * @param stateDirectory where the records of images lie.
- * @returns the kernel arguments of a deployment to be staged. @throws KernelArgumentsError, RecordError
+ * @returns the kernel arguments of a deployment to be staged. @throws RecordError or an Error
  */
 export async function argumentsToStage(
   stateDirectory: string,
@@ -168,7 +160,7 @@ export async function argumentsToStage(
 function refuseBrokenEntry(stagedImage: readonly string[]): void {
   const fault = bootEntryFault(stagedImage.join(' '));
   if (fault === undefined) return;
-  throw new KernelArgumentsError(`the image's ${DIRECTORY}: ${fault.reason}; expected ${fault.expected}`);
+  throw new Error(`the image's ${DIRECTORY}: ${fault.reason}; expected ${fault.expected}`);
 }
 
 /**

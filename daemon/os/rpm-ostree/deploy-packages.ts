@@ -10,16 +10,11 @@ const TIMEOUT_MS = 3_600_000;
 /** Three lead anywhere; the rest is for a daemon that was restarted below one. */
 const MOST_TRANSACTIONS = 6;
 
-/** rpm-ostree has done what it was asked to, and is not where it then should be. */
-class PackagesNotDeployedError extends Error {
-  override readonly name = 'PackagesNotDeployedError';
-}
-
 /**
  * Has rpm-ostree prepare a deployment of an image with these packages, transaction by transaction, each from what there
  * is by then: one whose daemon went away may have been done or not.
  *
- * @throws OsCommandError, ToolStatusError, PackagesNotDeployedError.
+ * @throws OsCommandError or an Error.
  */
 export async function rpmOstreeDeployPackages(
   run: RunOsCommand,
@@ -37,7 +32,7 @@ export async function rpmOstreeDeployPackages(
       if (!(error instanceof TransactionLostError)) throw error;
     });
   }
-  throw new PackagesNotDeployedError(
+  throw new Error(
     `rpm-ostree: no deployment of ${image} has the requested packages after ${MOST_TRANSACTIONS} transactions`,
   );
 }

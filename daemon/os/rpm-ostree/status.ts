@@ -1,12 +1,7 @@
 import { z } from 'zod';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import {
-  digestedImage,
-  type PullOptions,
-  type ToolDeployments,
-  ToolStatusError,
-} from '../image-tool/image-tool.ts';
-import type { RunOsCommand } from '../os-command.ts';
+import { digestedImage, type PullOptions, type ToolDeployments } from '../image-tool/image-tool.ts';
+import { parseJson, type RunOsCommand } from '../os-command.ts';
 import { query } from './transaction.ts';
 
 const DeploymentSchema = z.object({
@@ -28,22 +23,17 @@ type RpmOstreeStatus = z.infer<typeof StatusSchema>;
 
 const TIMEOUT_MS = 120_000;
 
-/** @returns `rpm-ostree status`; it starts the daemon where it doesn't run. @throws OsCommandError, ToolStatusError. */
+/** @returns `rpm-ostree status`; it starts the daemon where it doesn't run. @throws OsCommandError or an Error. */
 export async function rpmOstreeStatus(run: RunOsCommand, signal: AbortSignal): Promise<RpmOstreeStatus> {
   return parseRpmOstreeStatus(
     await query(run, ['rpm-ostree', 'status', '--json'], { timeoutMs: TIMEOUT_MS, signal }),
   );
 }
 
-/** @throws ToolStatusError when it isn't what rpm-ostree prints. */
+/** @throws Error when it isn't what rpm-ostree prints. */
 export function parseRpmOstreeStatus(text: string): RpmOstreeStatus {
-  try {
-    return StatusSchema.parse(JSON.parse(text));
-  } catch (cause) {
-    throw new ToolStatusError('rpm-ostree status: expected {"deployments": […]}, each with its checksum', {
-      cause,
-    });
-  }
+  const message = 'rpm-ostree status: expected {"deployments": […]}, each with its checksum';
+  return parseJson(StatusSchema, text, message);
 }
 
 /** @returns what rpm-ostree says of each deployment. */

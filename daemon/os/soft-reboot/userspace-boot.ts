@@ -50,11 +50,6 @@ export const NEXT_ROOT_NOTE = 'run/ostree/nextroot-booted';
 const SETTLE_MS = 120_000;
 const LOOK_EVERY_MS = 1_000;
 
-/** The tools do not know yet what was booted. */
-class UnsettledBootError extends Error {
-  override readonly name = 'UnsettledBootError';
-}
-
 /**
  * Started once, it is active from then on, and systemd stops it at no soft reboot: after the second one since the
  * kernel was started it doesn't run again (ostree 2026.4 with systemd 262). Restarted it looks for the note, and does
@@ -66,7 +61,7 @@ const COMPLETE_BOOT = ['systemctl', 'restart', 'ostree-boot-complete.service'] a
  * Waits until the tools know what was booted by a soft reboot, and has them look. A note that is younger than the boot
  * is of the next one.
  *
- * @throws OsCommandError, UnsettledBootError when it takes too long.
+ * @throws OsCommandError; Error when it takes too long.
  */
 export async function untilBootSettled(
   { root, run, startedAt }: Pick<OsHost, 'root' | 'run'> & Pick<UserspaceBoot, 'startedAt'>,
@@ -83,7 +78,7 @@ export async function untilBootSettled(
   const endsAt = performance.now() + limitMs;
   while (!(await isSettled())) {
     if (performance.now() >= endsAt) {
-      throw new UnsettledBootError(
+      throw new Error(
         `${note} is still there ${limitMs / 1000} s after a soft reboot; expected ostree-boot-complete.service to remove it`,
       );
     }
