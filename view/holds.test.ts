@@ -188,6 +188,6 @@ describe('a node', () => {
       ],
     ],
   ])('with %s', (_, node, state, ofNode, holds) => {
-    expect(nodeHolds(node, ofNode, aState('a', state))).toEqual(holds);
+    expect(nodeHolds(node, ofNode, aState('a', state).claims)).toEqual(holds);
   });
 });

@@ -12,7 +12,7 @@ import { NODE_MAINTENANCE } from '../rollout/gates/node-maintenance.ts';
 import { PLANNED_MAINTENANCE } from '../rollout/gates/planned-maintenance.ts';
 import { POWERED_OFF } from '../rollout/gates/powered-off.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
-import type { NodeState } from '../rollout/pools/node-state.ts';
+import type { NodeClaims } from '../rollout/pools/claims.ts';
 import { type PoolSettings, poolSettings } from '../rollout/pools/pool-settings.ts';
 import type { HoldView } from './schemas.ts';
 
@@ -81,25 +81,25 @@ const SHOWN: ReadonlySet<string> = new Set([LEASE_HELD, NODE_MAINTENANCE, PLANNE
 export function nodeHolds(
   node: Node,
   lease: Lease | undefined,
-  state: Pick<NodeState, 'lease' | 'holders'>,
+  claims: Pick<NodeClaims, 'lease' | 'holders'>,
 ): readonly HoldView[] {
-  const isHeldBy = (gate: string) => state.holders.some(({ reason }) => reason === gate);
+  const isHeldBy = (gate: string) => claims.holders.some(({ reason }) => reason === gate);
   const flagOf = (annotation: string) => flagged(flagOn(node, annotation)?.flag ?? {});
   const holds: HoldView[] = [];
   if (isHeldBy(NODE_MAINTENANCE)) holds.push({ kind: 'maintenance', by: 'NodeMaintenance' });
   if (isHeldBy(PLANNED_MAINTENANCE))
     holds.push({ kind: 'maintenance', ...flagOf(annotations.plannedMaintenance) });
   if (isHeldBy(POWERED_OFF)) holds.push({ kind: 'powered-off', ...flagOf(annotations.poweredOff) });
-  if (state.lease.by === 'other' && lease !== undefined) {
+  if (claims.lease.by === 'other' && lease !== undefined) {
     holds.push({
       kind: 'lease',
-      by: state.lease.holder,
+      by: claims.lease.holder,
       reason: reasonOfHolder(lease),
       since: lease.spec?.acquireTime,
       until: rfc3339(leaseEnd(lease)),
     });
   }
-  for (const { reason, message } of state.holders)
+  for (const { reason, message } of claims.holders)
     if (!SHOWN.has(reason))
       holds.push({ kind: reason === BEING_DELETED ? 'deleting' : 'held', reason: message });
   return holds;

@@ -13,8 +13,9 @@ import { rebootsByOthers } from '../rollout/next-boot/reboots-by-others.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { formatDomainWait } from '../rollout/pools/failure-domains.ts';
 import { nodeMessage } from '../rollout/pools/node-message.ts';
-import { failuresOn, type NodeState, stateNameOf } from '../rollout/pools/node-state.ts';
+import { type NodeState, stateNameOf } from '../rollout/pools/node-state.ts';
 import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
+import { failuresOn } from '../rollout/pools/node-update.ts';
 import { isRollingBack, isStaging } from '../rollout/pools/progress.ts';
 import { nodeHolds, settingsOfPool } from './holds.ts';
 import { type ManagedNodeSource, type NodesCluster, nodeSource, readState, seenNode } from './node-source.ts';
@@ -51,7 +52,7 @@ export function readNodeView(source: NodeViewSource, now: number): NodeView {
   const { metadata, spec } = source.machineConfigNode;
   const seen = seenNode(metadata.name, source, now);
   const state = readState(source, now);
-  const obstacle = source.dispute ?? state.holders[0]?.message;
+  const obstacle = source.dispute ?? state.claims.holders[0]?.message;
   const reading: NodeReading = { ...source, seen, state, obstacle, now };
   return {
     name: metadata.name,
@@ -89,9 +90,9 @@ function availabilityOf({ node, pool, seen, state, domainWait }: NodeReading): A
   const ready = seen.node.status?.conditions?.find(({ type }) => type === 'Ready');
   const domains = pool && settingOf(pool, 'failureDomains');
   return {
-    ready: state.ready,
-    notReady: state.ready ? undefined : ready?.message || undefined,
-    cordoned: !state.schedulable,
+    ready: state.availability.ready,
+    notReady: state.availability.ready ? undefined : ready?.message || undefined,
+    cordoned: !state.availability.schedulable,
     zone: state.zone || undefined,
     domain: domains && (node?.metadata.labels?.[domains.topologyKey] ?? ''),
     fullDomain: domainWait,
@@ -102,7 +103,7 @@ type Obstacles = Pick<NodeView, 'leaseHolder' | 'advice' | 'obstacle' | 'holds'>
 
 /** Who or what keeps the node from its target, and what to do about it. */
 function obstaclesTo({ machineConfigNode, seen, state, lease, obstacle }: NodeReading): Obstacles {
-  const holds = nodeHolds(seen.node, lease, state);
+  const holds = nodeHolds(seen.node, lease, state.claims);
   return {
     // An expired lease still names its last holder.
     leaseHolder: lease?.spec?.holderIdentity || undefined,
@@ -149,7 +150,7 @@ function situationOf(reading: NodeReading): Situation {
 function sinceOf({ machineConfigNode, lease, state }: NodeReading): string | undefined {
   const { metadata, status } = machineConfigNode;
   const at = (type: NodeConditionType) => conditionOf(status?.conditions, type)?.lastTransitionTime;
-  const taken = state.lease.by === 'us' ? lease?.spec?.acquireTime : undefined;
+  const taken = state.claims.lease.by === 'us' ? lease?.spec?.acquireTime : undefined;
   const name = stateNameOf(state);
   switch (name) {
     case 'updated':
@@ -158,9 +159,11 @@ function sinceOf({ machineConfigNode, lease, state }: NodeReading): string | und
       return at('NodeDegraded');
     case 'rebooting':
     case 'verifying':
-      return state.stage?.condition.lastTransitionTime;
+      return state.update.stage?.condition.lastTransitionTime;
     case 'applying':
-      return state.stage?.condition.lastTransitionTime ?? at('Drained') ?? taken ?? at('UpdatePrepared');
+      return (
+        state.update.stage?.condition.lastTransitionTime ?? at('Drained') ?? taken ?? at('UpdatePrepared')
+      );
     case 'draining':
       return taken ?? at('Cordoned') ?? at('Drained') ?? at('UpdatePrepared');
     case 'staging': {
@@ -182,7 +185,7 @@ function sinceOf({ machineConfigNode, lease, state }: NodeReading): string | und
 function whatOf(reading: NodeReading): string | undefined {
   const { node, state, obstacle } = reading;
   const { conditions, verification } = reading.machineConfigNode.status ?? {};
-  const { progress, stage } = state;
+  const { progress, stage } = state.update;
   const remark = () => (node === undefined ? undefined : remarkOn(reading));
   const name = stateNameOf(state);
   switch (name) {

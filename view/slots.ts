@@ -4,7 +4,7 @@ import { unsupportedBecause } from '../predict/node/predict-node.ts';
 import { poolHold } from '../rollout/gates/gates.ts';
 import { fullFor, occupiedBy, plansDisruption } from '../rollout/pools/choose-nodes.ts';
 import { type FullDomain, failureDomainsOf } from '../rollout/pools/failure-domains.ts';
-import { isNew } from '../rollout/pools/new-node.ts';
+import { isNew } from '../rollout/pools/node-availability.ts';
 import { stateNameOf } from '../rollout/pools/node-state.ts';
 import { formatSlotsTaken, slotTaker } from '../rollout/pools/slot-takers.ts';
 import { settingsOfPool } from './holds.ts';
@@ -64,7 +64,7 @@ function waitsIn(
   const isClosed = poolHold({ pool, settings }) !== undefined || updating?.reason === 'RolloutStopped';
   if (settings.failureDomains === undefined || isClosed) return [];
   const { states, takers, most, domains } = slotsOf(pool, cluster, now);
-  const occupied = occupiedBy(states.filter(({ away }) => away?.kind !== 'switched-off'));
+  const occupied = occupiedBy(states.filter(({ claims: { away } }) => away?.kind !== 'switched-off'));
   const byOthers = new Set(takers.map(({ name }) => name));
   return states
     .filter((state) => stateNameOf(state) === 'staged' && plansDisruption(state) && !isNew(state))

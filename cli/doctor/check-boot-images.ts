@@ -85,7 +85,7 @@ function otherImages(
   record: PoolRecord | undefined,
 ): string[] {
   return cluster.nodes
-    .filter((node) => startupOf(node, false)?.isNew === true)
+    .filter((node) => startupOf(node)?.isNew === true)
     .filter((node) => {
       const membership = poolOfNode(node, cluster.pools);
       return membership.ok && membership.pool?.metadata.name === pool;

@@ -14,7 +14,7 @@ import { DAEMON_SET, MACHINE_CONFIGURATION, OPERATOR_DEPLOYMENT } from '../../ap
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { detectOtherOperator } from '../../rollout/other-operator.ts';
-import { isReady } from '../../rollout/pools/node-state.ts';
+import { isReady } from '../../rollout/pools/node-availability.ts';
 import { nothingObserved } from '../../view/observed-cluster.ts';
 import {
   type ClusterFlags,

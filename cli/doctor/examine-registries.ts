@@ -9,7 +9,7 @@ import {
 } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { readPushedImages } from '../../opt-in/pushed-images/record.ts';
-import { isReady } from '../../rollout/pools/node-state.ts';
+import { isReady } from '../../rollout/pools/node-availability.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
 import { UsageError } from '../command-line/exit-codes.ts';

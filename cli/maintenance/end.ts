@@ -4,7 +4,7 @@ import { flagOn } from '../../api/node-flag.ts';
 import { acquireLease, leaseEnd, releaseLease } from '../../cluster/lease.ts';
 import { formatPoweredOff } from '../../rollout/gates/powered-off.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
-import { isReady } from '../../rollout/pools/node-state.ts';
+import { isReady } from '../../rollout/pools/node-availability.ts';
 import { confirm } from '../command-line/confirm.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';

@@ -86,7 +86,7 @@ const Flag = z.object({
   /** Written by `shale maintenance start --power-off`: the end takes the annotation of a powered-off machine away. */
   poweredOff: z.literal(true).optional(),
 });
-/** The annotation that flags a Node for maintenance. Rollouts skip the node (rollout/pools/node-state.ts). */
+/** The annotation that flags a Node for maintenance. Rollouts skip the node (rollout/gates/planned-maintenance.ts). */
 type MaintenanceFlag = z.infer<typeof Flag>;
 
 const HOLDER_PREFIX = 'shale-maintenance/';

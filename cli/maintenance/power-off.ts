@@ -5,7 +5,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { toSeconds } from '../../api/object.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
-import { isReady } from '../../rollout/pools/node-state.ts';
+import { isReady } from '../../rollout/pools/node-availability.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print, progressLines } from '../command-line/output.ts';
 import { managedNode, writeRequest } from '../node-request.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { formatAction } from '../../api/disruption-action.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, UpdatePlan } from '../../api/machine-config-node.ts';
-import { isReady } from '../../rollout/pools/node-state.ts';
+import { isReady } from '../../rollout/pools/node-availability.ts';
 import type { NodeSource } from '../../view/node-source.ts';
 import { type NodeViewSource, readNodeView } from '../../view/node-view.ts';
 import type { LastUpdate, NodeRow, PlanRow, Table } from '../model/view.ts';

@@ -3,8 +3,9 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { isStartupTaint } from '../../api/startup-taint.ts';
 import type { LeaseHolding } from '../node-leases.ts';
-import { isReady, workOn } from '../pools/node-state.ts';
+import { isReady } from '../pools/node-availability.ts';
 import { type Progress, progressOf } from '../pools/progress.ts';
+import { workOn } from '../pools/work.ts';
 
 /** Values of MCO's state annotation (pkg/daemon/constants). */
 type DaemonState = 'Done' | 'Working' | 'Degraded';

@@ -12,8 +12,9 @@ import type { RolloutOptions } from '../options.ts';
 import { noHooks } from '../pools/hooks.ts';
 import type { Membership } from '../pools/membership.ts';
 import { startupOf } from '../pools/new-node.ts';
-import { isReady, workOn } from '../pools/node-state.ts';
+import { isReady } from '../pools/node-availability.ts';
 import { reliesOnCordon } from '../pools/node-step.ts';
+import { workOn } from '../pools/work.ts';
 import { HELD_RETRY, type HolderParts, holdersOfNode } from './observe-holders.ts';
 
 export interface DepartedNodesControllerParts extends HolderParts {
@@ -62,7 +63,7 @@ export class DepartedNodesController {
     const piece = { node, machineConfigNode, onlyNode: false, hooks: noHooks };
     if (isReady(node)) {
       const holders = await holdersOfNode(this.#parts, node, signal);
-      const why = reliesOnCordon({ work: { cordon, grant }, holders });
+      const why = reliesOnCordon({ cordon }, holders);
       if (why === undefined)
         return resultOf(await work.carryOut({ kind: 'back-out', why: WHY }, piece, signal));
       if (grant !== undefined || leases.isOurs(name))
@@ -89,7 +90,7 @@ export class DepartedNodesController {
   /** Once for each Node, when it has been in the cluster for longer than a new node may take. */
   #reportTaint(name: string, node: Node | undefined): Result {
     const { events, options, now } = this.#parts;
-    const startup = node === undefined ? undefined : startupOf(node, false);
+    const startup = node === undefined ? undefined : startupOf(node);
     if (node === undefined || startup?.registeredAt === undefined) {
       this.#reported.delete(name);
       return done;

@@ -13,7 +13,7 @@ import type { Caches } from '../caches.ts';
 import { NODE_MAINTENANCE } from '../gates/node-maintenance.ts';
 import { PLANNED_MAINTENANCE } from '../gates/planned-maintenance.ts';
 import type { RolloutOptions } from '../options.ts';
-import { isReady } from '../pools/node-state.ts';
+import { isReady } from '../pools/node-availability.ts';
 import { HELD_RETRY, type HolderParts, holdersOfNode } from './observe-holders.ts';
 
 export interface MaintenanceDrainsControllerParts extends HolderParts {

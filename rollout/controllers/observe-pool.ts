@@ -33,7 +33,7 @@ import type { MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import type { Membership, PoolMembers } from '../pools/membership.ts';
-import { isReady } from '../pools/node-state.ts';
+import { isReady } from '../pools/node-availability.ts';
 import { hasTarget } from '../pools/node-target.ts';
 import type { DecidedOn } from '../pools/pool-conditions.ts';
 import {

@@ -2,7 +2,8 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { poweredOff } from '../gates/powered-off.ts';
 import type { LeaseHolding } from '../node-leases.ts';
-import { isReady, workOn } from '../pools/node-state.ts';
+import { isReady } from '../pools/node-availability.ts';
+import { workOn } from '../pools/work.ts';
 
 interface NodeAtWork {
   /** Absent: it was deleted. */

@@ -28,7 +28,7 @@ export const fleetLock = {
   },
 } as const;
 
-function reboots({ progress }: NodeState): boolean {
+function reboots({ update: { progress } }: NodeState): boolean {
   if (progress.kind !== 'staged' || !isDisruptive(progress.actions)) return false;
   return progress.actions.some(({ type }) => type === 'Reboot');
 }

@@ -1,7 +1,7 @@
 import type { Grant } from '../../api/machine-config-node.ts';
 import type { SettingValues } from '../../api/pool-settings/table.ts';
 import type { MaintenanceWindow } from '../../api/pool-settings/values.ts';
-import { isNew } from '../pools/new-node.ts';
+import { isNew } from '../pools/node-availability.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import type { Hold } from './hold.ts';
 

@@ -1,8 +1,11 @@
 import type { Node, Pod } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { labels } from '../../api/names.ts';
-import { isControlPlane, isReady, type NodeState, workOn } from '../pools/node-state.ts';
+import { isControlPlane } from '../pools/new-node.ts';
+import { isReady } from '../pools/node-availability.ts';
+import type { NodeState } from '../pools/node-state.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
+import { workOn } from '../pools/work.ts';
 import type { Hold, StartHold } from './hold.ts';
 
 /** One of those of whom a majority has to be healthy. */

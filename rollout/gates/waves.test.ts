@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ONLY_CANARY, readWaves } from '../../api/pool-settings/values.ts';
-import { aState, REBOOT } from '../../test/fixtures/objects.ts';
+import { aState, REBOOT, type StateFields } from '../../test/fixtures/objects.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import { longestBake, waveState } from './waves.ts';
 
@@ -10,9 +10,9 @@ const waves = readWaves([
   { nodes: 1, bake: '30m' },
   { nodes: '50%', bake: '1h' },
 ]);
-const updated = (name: string, minutes: number, more: Partial<NodeState> = {}) =>
+const updated = (name: string, minutes: number, more: StateFields = {}) =>
   aState(name, { progress: { kind: 'updated', since: NOW - minutes * MINUTE }, ...more });
-const staged = (name: string, more: Partial<NodeState> = {}) =>
+const staged = (name: string, more: StateFields = {}) =>
   aState(name, { progress: { kind: 'staged', actions: REBOOT }, ...more });
 const disrupted = (name: string) =>
   staged(name, { lease: { by: 'us', since: 0 }, work: { cordon: { uncordon: true }, grant: 'Disrupt' } });

@@ -1,8 +1,9 @@
 import { plural } from '../../api/plural.ts';
 import type { Wave } from '../../api/pool-settings/values.ts';
 import { isBeingDisrupted } from '../pools/choose-nodes.ts';
-import { isNew } from '../pools/new-node.ts';
-import { mayApply, type NodeState, provesTarget } from '../pools/node-state.ts';
+import { isNew } from '../pools/node-availability.ts';
+import { isAway, mayApply, type NodeState } from '../pools/node-state.ts';
+import { provesTarget } from '../pools/node-update.ts';
 import type { StartHold } from './hold.ts';
 
 /** @returns ms; 0 without waves. */
@@ -39,7 +40,7 @@ export function waveState(
   now: number,
 ): WaveState | undefined {
   if (waves.length === 0) return undefined;
-  const nodes = states.filter((node) => !isNew(node) && node.away === undefined);
+  const nodes = states.filter((node) => !isNew(node) && !isAway(node));
   const started = settled + nodes.filter(hasStarted).length;
   for (const [index, wave] of waves.entries()) {
     const limit = limitOf(wave, nodes.length + settled);
@@ -57,14 +58,14 @@ export function waveState(
 
 /** Runs the target and counts as one that does, or is on its way there. */
 function hasStarted(node: NodeState): boolean {
-  if (!node.assigned || node.progress.kind === 'degraded') return false;
-  const counts = provesTarget(node, 0, Number.POSITIVE_INFINITY);
+  if (!node.update.assigned || node.update.progress.kind === 'degraded') return false;
+  const counts = provesTarget(node.update, 0, Number.POSITIVE_INFINITY);
   return counts || mayApply(node) || isBeingDisrupted(node);
 }
 
 function hasBaked(node: NodeState, bake: number, now: number): boolean {
   // Cordoned until hooks of others find that it works.
-  return node.ready && node.work.cordon === undefined && provesTarget(node, bake, now);
+  return node.availability.ready && node.work.cordon === undefined && provesTarget(node.update, bake, now);
 }
 
 /**
@@ -74,7 +75,7 @@ function hasBaked(node: NodeState, bake: number, now: number): boolean {
 function bakedAt(nodes: readonly NodeState[], count: number, bake: number): number | undefined {
   const ends = nodes
     .filter((node) => hasBaked(node, 0, Number.POSITIVE_INFINITY))
-    .map(({ progress }) => (progress.kind === 'updated' ? (progress.since ?? 0) + bake : bake))
+    .map(({ update: { progress } }) => (progress.kind === 'updated' ? (progress.since ?? 0) + bake : bake))
     .toSorted((a, b) => a - b);
   return ends[count - 1];
 }

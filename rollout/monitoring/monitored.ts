@@ -1,5 +1,5 @@
 import type { HoldState, StartHold } from '../gates/hold.ts';
-import { isNew } from '../pools/new-node.ts';
+import { isNew } from '../pools/node-availability.ts';
 import type { NodeState } from '../pools/node-state.ts';
 
 interface MonitoredWords {

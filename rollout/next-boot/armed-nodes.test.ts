@@ -13,11 +13,11 @@ import {
   LONG_AGO,
   REBOOT,
   RESTART,
+  type StateFields,
   someSettings,
 } from '../../test/fixtures/objects.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { decidePool, type PoolDecision } from '../pools/decide-pool.ts';
-import type { NodeState } from '../pools/node-state.ts';
 import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
 import type { PoolSettings } from '../pools/pool-settings.ts';
 import { poolStatus } from '../pools/pool-status.ts';
@@ -316,7 +316,7 @@ describe('a pool whose reboots are left to others', () => {
     expect(steps.get('b')?.kind).toBe('keep-lease');
   });
 
-  it.each<[string, Partial<NodeState>, boolean]>([
+  it.each<[string, StateFields, boolean]>([
     ['that needs a reboot', {}, true],
     ['that needs none', { progress: { kind: 'staged', actions: RESTART } }, false],
     ['that is new', { startup: { isNew: true } }, false],

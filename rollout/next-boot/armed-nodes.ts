@@ -52,8 +52,8 @@ function armCandidates(
 ): readonly NodeState[] {
   if (!hasImage(target)) return [];
   return waitingNodes(states, settings)
-    .filter((node) => isOpenFor(node) && node.away === undefined && (node.ready || isPermitted(node)))
-    .filter((node) => diskHolder(node.holders) === undefined)
+    .filter((node) => isOpenFor(node) && !isAway(node) && (node.availability.ready || isPermitted(node)))
+    .filter((node) => diskHolder(node.claims.holders) === undefined)
     .toSorted(unavailableFirst(inOrder(operatorNode)));
 }
 
@@ -90,7 +90,7 @@ function chooseArmed(
   const remarkOn = (node: NodeState) => {
     if (!hasImage(target)) return STANDARD;
     if (permit.has(node.name)) return permittedRemark(node);
-    const hold = diskHolder(node.holders);
+    const hold = diskHolder(node.claims.holders);
     if (hold !== undefined) return `the update is staged; ${hold.message}`;
     return heldFor(node.name)?.message ?? full;
   };
@@ -119,16 +119,18 @@ export function leftToOthers(
 }
 
 /** What it boots next is verified as an update is, and proves nothing to others where the pool has another target. */
-function staysAsItIs({ nextBoot, progress, holders }: NodeState): boolean {
+function staysAsItIs({ update: { nextBoot, progress }, claims: { holders } }: NodeState): boolean {
   return nextBoot?.permitted === true && progress.kind !== 'updated' && diskHolder(holders) !== undefined;
 }
 
-function keptRemark({ assigned, holders }: NodeState): string {
+function keptRemark({ update: { assigned }, claims: { holders } }: NodeState): string {
   return `${assigned ? 'the update' : 'an earlier target'} stays its next boot; ${diskHolder(holders)?.message}`;
 }
 
 function waitingNodes(states: readonly NodeState[], settings: PoolObservation['settings']): NodeState[] {
-  return states.filter((node) => node.assigned && rebootsByOthers.hold({ settings }, node) !== undefined);
+  return states.filter(
+    (node) => node.update.assigned && rebootsByOthers.hold({ settings }, node) !== undefined,
+  );
 }
 
 const STANDARD = `the update is staged, and needs a reboot: in standard mode it can't apply at a reboot by others; remove ${fieldOf('rebootPolicy')} to have Shale reboot nodes`;
@@ -137,13 +139,13 @@ function hasImage(target: PoolObservation['target']): boolean {
   return 'target' in target && target.target.image !== undefined;
 }
 
-function permittedRemark({ nextBoot }: NodeState): string {
+function permittedRemark({ update: { nextBoot } }: NodeState): string {
   return nextBoot?.armed === true
     ? "staged; applies at the node's next reboot"
     : 'the update is staged, and is being made the next boot';
 }
 
-function isPermitted({ nextBoot }: NodeState): boolean {
+function isPermitted({ update: { nextBoot } }: NodeState): boolean {
   return nextBoot?.permitted === true;
 }
 
@@ -151,7 +153,7 @@ type Order = (a: NodeState, b: NodeState) => number;
 
 /** Then those that may already: no node is disarmed for the sake of the order. */
 function unavailableFirst(order: Order): Order {
-  const rank = (node: NodeState) => (!node.schedulable ? 0 : isPermitted(node) ? 1 : 2);
+  const rank = (node: NodeState) => (!node.availability.schedulable ? 0 : isPermitted(node) ? 1 : 2);
   return (a, b) => rank(a) - rank(b) || order(a, b);
 }
 
@@ -187,9 +189,11 @@ function afterLeaving(
   bound: number,
 ): ReadonlySet<string> {
   const wanted = new Set(desired.map(({ name }) => name));
-  const leaving = states.filter(({ name, nextBoot }) => nextBoot !== undefined && !wanted.has(name)).length;
-  const kept = desired.filter((node) => node.nextBoot !== undefined);
-  const others = desired.filter((node) => node.nextBoot === undefined);
+  const leaving = states.filter(
+    ({ name, update: { nextBoot } }) => nextBoot !== undefined && !wanted.has(name),
+  ).length;
+  const kept = desired.filter((node) => node.update.nextBoot !== undefined);
+  const others = desired.filter((node) => node.update.nextBoot === undefined);
   const room = Math.max(0, bound - kept.length - leaving);
   return new Set([...kept, ...others.slice(0, room)].map(({ name }) => name));
 }

@@ -1,7 +1,7 @@
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import type { Hold } from '../gates/hold.ts';
 import { awaitsRecovery } from '../pools/failures.ts';
-import { isNew } from '../pools/new-node.ts';
+import { isNew } from '../pools/node-availability.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import type { PoolSettings } from '../pools/pool-settings.ts';
 
@@ -23,8 +23,8 @@ export const rebootsByOthers = {
     { settings: { rebootPolicy } }: { readonly settings: Pick<PoolSettings, 'rebootPolicy'> },
     node: NodeState,
   ): Hold | undefined => {
-    if (rebootPolicy === 'Automatic' || node.progress.kind !== 'staged') return undefined;
-    if (!node.progress.actions.some(({ type }) => type === 'Reboot')) return undefined;
+    if (rebootPolicy === 'Automatic' || node.update.progress.kind !== 'staged') return undefined;
+    if (!node.update.progress.actions.some(({ type }) => type === 'Reboot')) return undefined;
     if (isNew(node) || awaitsRecovery(node) || node.work.grant === 'Disrupt') return undefined;
     return {
       reason: REBOOTS_BY_OTHERS,

@@ -183,7 +183,7 @@ describe('a node that can not apply the target while it runs', () => {
     const first = node('a', status === undefined ? { desired: NEW } : { desired: NEW, status });
     const seen = observation([first], irreconcilable);
     const [state] = readWithAssignment(seen, first, chooseAssignments(seen, 9), 0);
-    expect(state?.progress).toEqual({ kind: 'preparing', why: WHY, stalled: 'refused' });
+    expect(state?.update.progress).toEqual({ kind: 'preparing', why: WHY, stalled: 'refused' });
   });
 });
 
@@ -265,13 +265,13 @@ describe('a state', () => {
     const seen = observation([given], more);
     return readWithAssignment(seen, given, chooseAssignments(seen, limit), 0);
   };
+  const updateOf = (...of: Parameters<typeof stateOf>) => stateOf(...of).map(({ update }) => update);
 
   it('is read as if the target was assigned already', () => {
-    expect(stateOf(node('a', { status: plan(NEW) }))).toMatchObject([
-      { name: 'a', assigned: true, progress: { kind: 'staged' } },
-    ]);
-    expect(stateOf(node('a'), {}, 0)).toMatchObject([{ assigned: false }]);
-    expect(stateOf(node('a'), { target: { kind: 'none', why: '' } })).toMatchObject([{ assigned: false }]);
+    const staged = { assigned: true, progress: { kind: 'staged' } };
+    expect(updateOf(node('a', { status: plan(NEW) }))).toMatchObject([staged]);
+    expect(updateOf(node('a'), {}, 0)).toMatchObject([{ assigned: false }]);
+    expect(updateOf(node('a'), { target: { kind: 'none', why: '' } })).toMatchObject([{ assigned: false }]);
   });
 
   it('is there only for a node with a MachineConfigNode and an assignment', () => {

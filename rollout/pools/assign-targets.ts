@@ -6,7 +6,9 @@ import { diskHolder } from '../gates/cordoned.ts';
 import { holdersOf } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
 import { isTaken } from '../node-leases.ts';
-import { awayOf, isReady, type NodeState, readNode, workOn } from './node-state.ts';
+import { awayOf } from './claims.ts';
+import { isReady } from './node-availability.ts';
+import { type NodeState, readNode } from './node-state.ts';
 import {
   type Assignment,
   assignedSpec,
@@ -21,6 +23,7 @@ import type { ObservedNode, PoolObservation } from './pool-observation.ts';
 import { assignedSettings } from './pool-settings.ts';
 import { nodeTarget } from './pool-target.ts';
 import { progressOf } from './progress.ts';
+import { workOn } from './work.ts';
 
 /** A MachineConfigNode to create for a node that has none. */
 export interface NewMachineConfigNode {

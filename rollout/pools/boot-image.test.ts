@@ -30,8 +30,10 @@ const awaiting: PoolTarget = {
   initialTarget: { config: 'rendered-worker-1' },
 };
 const runs = aState('runs');
-const behind = aState('behind', { progress: { kind: 'staged', actions: REBOOT } });
-const isNew = { startup: { isNew: true } };
+const STAGED = { kind: 'staged', actions: REBOOT } as const;
+const behind = aState('behind', { progress: STAGED });
+const startup = { isNew: true };
+const newBehind = aState('behind', { progress: STAGED, startup });
 
 const bootImage = (more: {
   readonly target?: PoolTarget;
@@ -89,9 +91,9 @@ describe('an image that a rollout brings', () => {
       { states: [runs, aState('b', { away: { kind: 'switched-off', why: '' }, ready: false })] },
       true,
     ],
-    ['the nodes that do not run it are new', { states: [runs, { ...behind, ...isNew }] }, true],
-    ['there are only new nodes, which do not run it', { states: [{ ...behind, ...isNew }] }, false],
-    ['the only node is new, and came with it', { states: [{ ...runs, ...isNew }] }, true],
+    ['the nodes that do not run it are new', { states: [runs, newBehind] }, true],
+    ['there are only new nodes, which do not run it', { states: [newBehind] }, false],
+    ['the only node is new, and came with it', { states: [aState('runs', { startup })] }, true],
   ])('%s', (_what, seen, isProven) => {
     expect(bootImage({ ...seen, before: rollout(OLD) })).toEqual(rollout(isProven ? NEW : OLD));
     expect(bootImage(seen)).toEqual(isProven ? rollout(NEW) : undefined);

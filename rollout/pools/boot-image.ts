@@ -1,7 +1,8 @@
 import type { BootImage } from '../../api/machine-config-pool.ts';
 import { provenNodes } from './choose-nodes.ts';
-import { isNew } from './new-node.ts';
-import { type NodeState, provesTarget } from './node-state.ts';
+import { isNew } from './node-availability.ts';
+import { isAway, type NodeState } from './node-state.ts';
+import { provesTarget } from './node-update.ts';
 import type { PoolStatusInputs } from './pool-conditions.ts';
 
 /**
@@ -54,7 +55,7 @@ function isProven(
   const { states, settled, halted } = decision;
   if (halted !== undefined) return false;
   const takesNoPart = (node: NodeState) =>
-    node.away !== undefined || (isNew(node) && !(node.ready && provesTarget(node, soak, now)));
+    isAway(node) || (isNew(node) && !(node.availability.ready && provesTarget(node.update, soak, now)));
   const partaking = machineCount - states.filter(takesNoPart).length;
   const proven = provenNodes(
     states.filter((node) => !takesNoPart(node)),

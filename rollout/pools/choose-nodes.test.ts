@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { aState, heldBy, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
+import { aState, heldBy, REBOOT, RESTART, type StateFields } from '../../test/fixtures/objects.ts';
 import {
   type ChoiceLimits,
   chooseNodes,
@@ -12,7 +12,7 @@ import {
 import type { NodeState } from './node-state.ts';
 
 const limits: ChoiceLimits = { maxUnavailable: 1, soak: 0, unhealthyAfter: 600_000, now: 1_000_000 };
-const staged = (name: string, actions = REBOOT, more: Partial<NodeState> = {}) =>
+const staged = (name: string, actions = REBOOT, more: StateFields = {}) =>
   aState(name, { progress: { kind: 'staged', actions }, ...more });
 const begun = (nodes: readonly NodeState[], more: Partial<ChoiceLimits> = {}) =>
   chooseNodes(nodes, { ...limits, ...more }).begin.map(({ name }) => name);
@@ -70,7 +70,7 @@ describe('nodes with a disruptive plan', () => {
     expect(begun(nodes, { maxUnavailable: 3, operatorNode: 'a' })).toEqual(['b']);
   });
 
-  it.each<[string, Partial<NodeState>, readonly string[]]>([
+  it.each<[string, StateFields, readonly string[]]>([
     ['is being prepared', { progress: { kind: 'preparing' } }, []],
     ['has no target yet', { assigned: false, progress: { kind: 'updated' } }, []],
     ['reports that it is', { progress: { kind: 'preparing', why: 'Staging the target' } }, []],
@@ -170,7 +170,7 @@ describe('nodes that are skipped', () => {
 });
 
 describe('a node that others hold takes one of maxUnavailable', () => {
-  it.each<[string, Partial<NodeState>, string]>([
+  it.each<[string, StateFields, string]>([
     ['not Ready', { ready: false }, 'not Ready'],
     ['cordoned by another', { schedulable: false }, 'cordoned, and not by Shale'],
     [
@@ -207,7 +207,7 @@ describe('a node that others hold takes one of maxUnavailable', () => {
   });
 
   it('but not one that is flagged only, that was switched off, or that Shale has at work', () => {
-    const off: Partial<NodeState> = { ready: false, away: { kind: 'switched-off', why: 'fan' } };
+    const off: StateFields = { ready: false, away: { kind: 'switched-off', why: 'fan' } };
     expect(unavailableBecause(aState('a', { holders: [heldBy('flagged for maintenance')] }))).toBeUndefined();
     expect(unavailableBecause(aState('a', off))).toBeUndefined();
     const atWork = aState('a', { ready: false, work: { cordon: { uncordon: true }, grant: 'Disrupt' } });
@@ -220,7 +220,7 @@ describe('a node that others hold takes one of maxUnavailable', () => {
   });
 });
 
-const anyParts: fc.Arbitrary<NodeState> = fc.record({
+const anyFields: fc.Arbitrary<StateFields & { readonly name: string }> = fc.record({
   name: fc.uuid(),
   zone: fc.constantFrom('', 'a', 'b'),
   createdAt: fc.constantFrom('2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z'),
@@ -230,15 +230,22 @@ const anyParts: fc.Arbitrary<NodeState> = fc.record({
   bootAgrees: fc.boolean(),
   inMaintenance: fc.boolean(),
   failedAtTarget: fc.boolean(),
-  holders: fc.constantFrom<NodeState['holders'][]>([], [], [heldBy('in the way')]),
-  away: fc.constantFrom<NodeState['away'][]>(undefined, undefined, { kind: 'being-deleted', why: 'old' }),
-  lease: fc.constantFrom<NodeState['lease'][]>({ by: 'nobody' }, { by: 'us' }, { by: 'other', holder: 'x' }),
+  holders: fc.constantFrom<NodeState['claims']['holders'][]>([], [], [heldBy('in the way')]),
+  away: fc.constantFrom<NodeState['claims']['away'][]>(undefined, undefined, {
+    kind: 'being-deleted',
+    why: 'old',
+  }),
+  lease: fc.constantFrom<NodeState['claims']['lease'][]>(
+    { by: 'nobody' },
+    { by: 'us' },
+    { by: 'other', holder: 'x' },
+  ),
   work: fc.record({
     cordon: fc.constantFrom(undefined, undefined, { uncordon: true }),
     grant: fc.constantFrom<NodeState['work']['grant'][]>(undefined, undefined, 'Live', 'Disrupt'),
   }),
   assigned: fc.boolean(),
-  progress: fc.constantFrom<NodeState['progress'][]>(
+  progress: fc.constantFrom<NodeState['update']['progress'][]>(
     { kind: 'staged', actions: REBOOT },
     { kind: 'staged', actions: RESTART },
     { kind: 'updated', since: 0 },
@@ -247,8 +254,13 @@ const anyParts: fc.Arbitrary<NodeState> = fc.record({
   ),
 });
 /** Who holds the lease, and who maintains it, holds the node (gates.ts). */
-const anyState = anyParts.map((state) =>
-  state.inMaintenance || state.lease.by === 'other' ? { ...state, holders: [heldBy('x')] } : state,
+const anyState = anyFields.map(({ name, ...fields }) =>
+  aState(
+    name,
+    fields.inMaintenance === true || fields.lease?.by === 'other'
+      ? { ...fields, holders: [heldBy('x')] }
+      : fields,
+  ),
 );
 const anyPool = fc.uniqueArray(anyState, { selector: ({ name }) => name, maxLength: 30 });
 const anyLimits = fc.record({
@@ -285,11 +297,10 @@ describe('whatever a pool looks like', () => {
         const byName = new Map(nodes.map((node) => [node.name, node]));
         for (const { name } of chooseNodes(nodes, at).begin) {
           expect(byName.get(name)).toMatchObject({
-            assigned: true,
-            holders: [],
-            progress: { kind: 'staged' },
+            claims: { holders: [] },
+            update: { assigned: true, progress: { kind: 'staged' } },
           });
-          expect(byName.get(name)?.lease.by).not.toBe('other');
+          expect(byName.get(name)?.claims.lease.by).not.toBe('other');
         }
       }),
     );

@@ -4,10 +4,11 @@ import { byCodeUnits } from '../../api/order.ts';
 import { CORDONED, CORDONED_BY_OTHERS, diskHolder } from '../gates/cordoned.ts';
 import type { NodeHold } from '../gates/hold.ts';
 import type { FailureDomains, FullDomain } from './failure-domains.ts';
-import { isNew } from './new-node.ts';
-import { type NodeState, provesTarget } from './node-state.ts';
+import { isNew } from './node-availability.ts';
+import type { NodeState } from './node-state.ts';
 import { downSince } from './node-step.ts';
-import { hasHeld, isUngranted, type Progress } from './progress.ts';
+import { type NodeUpdate, provesTarget } from './node-update.ts';
+import { hasHeld, isUngranted } from './progress.ts';
 
 export interface ChoiceLimits {
   readonly maxUnavailable: number;
@@ -54,14 +55,14 @@ export interface Choice {
  */
 export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Choice {
   // A node that was switched off on request is not counted.
-  const nodes = all.filter(({ away }) => away?.kind !== 'switched-off');
+  const nodes = all.filter(({ claims: { away } }) => away?.kind !== 'switched-off');
   const { only = () => true } = limits;
   const waiting = nodes.filter(awaitsBeginning).filter(only).toSorted(inOrder(limits.operatorNode));
   const skipped = waiting.flatMap((node) => {
-    const [hold] = node.holders;
+    const [hold] = node.claims.holders;
     return hold === undefined ? [] : [{ name: node.name, ...hold }];
   });
-  const candidates = waiting.filter(({ holders }) => holders.length === 0);
+  const candidates = waiting.filter(({ claims: { holders } }) => holders.length === 0);
   const inService = nodes.filter((node) => !isNew(node));
   const disrupting = candidates.filter(plansDisruption);
   // Disrupting its own node makes the operator start again elsewhere, so nodes that are still being prepared go first.
@@ -84,7 +85,8 @@ export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Ch
 
 /** @returns whether the node is out of service: not Ready, cordoned by whomever, failed, or at work. */
 export function isUnavailable(node: NodeState): boolean {
-  return !node.ready || !node.schedulable || node.progress.kind === 'degraded' || isBeingDisrupted(node);
+  const { ready, schedulable } = node.availability;
+  return !ready || !schedulable || node.update.progress.kind === 'degraded' || isBeingDisrupted(node);
 }
 
 /**
@@ -94,28 +96,26 @@ export function isUnavailable(node: NodeState): boolean {
  */
 export function takesSlot(node: NodeState): boolean {
   if (isNew(node)) return false;
-  return isUnavailable(node) || node.lease.by === 'other' || node.inMaintenance;
+  return isUnavailable(node) || node.claims.lease.by === 'other' || node.claims.inMaintenance;
 }
 
 /** @returns why a node that the rollout doesn't disrupt takes one of maxUnavailable; undefined when it takes none. */
 export function unavailableBecause(node: NodeState): string | undefined {
-  if (node.away?.kind === 'switched-off' || isBeingDisrupted(node) || !takesSlot(node)) return undefined;
+  const { holders, away } = node.claims;
+  const { ready, schedulable } = node.availability;
+  if (away?.kind === 'switched-off' || isBeingDisrupted(node) || !takesSlot(node)) return undefined;
   return [
-    ...node.holders.map(({ message }) => message),
-    ...(node.progress.kind === 'degraded' ? [failureOf(node, node.progress)] : []),
-    ...(node.ready ? [] : ['not Ready']),
-    ...(node.schedulable || node.holders.some(({ reason }) => reason === CORDONED)
-      ? []
-      : [CORDONED_BY_OTHERS]),
+    ...holders.map(({ message }) => message),
+    ...failureOf(node.update),
+    ...(ready ? [] : ['not Ready']),
+    ...(schedulable || holders.some(({ reason }) => reason === CORDONED) ? [] : [CORDONED_BY_OTHERS]),
   ].join(', ');
 }
 
 /** What was changed by hand degrades a node, too. */
-function failureOf(
-  { failedAtTarget }: NodeState,
-  { why, ofAnother }: Progress & { kind: 'degraded' },
-): string {
-  return failedAtTarget || ofAnother === true ? 'its update failed' : why;
+function failureOf({ failedAtTarget, progress }: NodeUpdate): string[] {
+  if (progress.kind !== 'degraded') return [];
+  return [failedAtTarget || progress.ofAnother === true ? 'its update failed' : progress.why];
 }
 
 /** @returns whether the rollout has taken the node out of service, or may do so at any time. */
@@ -160,19 +160,23 @@ export function provenNodes(
   nodes: readonly NodeState[],
   { settled = 0, soak, now }: Pick<ChoiceLimits, 'settled' | 'soak' | 'now'>,
 ): number {
-  const proven = nodes.filter((node) => node.ready && provesTarget(node, soak, now));
+  const proven = nodes.filter((node) => node.availability.ready && provesTarget(node.update, soak, now));
   return settled + proven.length;
 }
 
 function awaitsBeginning(node: NodeState): boolean {
-  if (!node.assigned || node.progress.kind !== 'staged') return false;
+  if (!node.update.assigned || node.update.progress.kind !== 'staged') return false;
   // Cordoned and still under our lease: its update has started.
-  if (node.work.cordon !== undefined && node.lease.by === 'us') return false;
+  if (node.work.cordon !== undefined && node.claims.lease.by === 'us') return false;
   return node.work.grant === undefined || (node.work.grant === 'Live' && plansDisruption(node));
 }
 
 /** The rollout does not wait for a node that is down or can't be prepared, or that others keep from being prepared. */
-function isBeingPrepared({ assigned, ready, away, holders, progress }: NodeState): boolean {
+function isBeingPrepared({
+  update: { assigned, progress },
+  availability: { ready },
+  claims: { away, holders },
+}: NodeState): boolean {
   if (diskHolder(holders) !== undefined) return false;
   const isOnIt =
     (!assigned && holders.length === 0) || (progress.kind === 'preparing' && progress.stalled === undefined);
@@ -181,7 +185,7 @@ function isBeingPrepared({ assigned, ready, away, holders, progress }: NodeState
 
 /** @returns whether the target that the node has staged drains or reboots it. */
 export function plansDisruption(node: NodeState): boolean {
-  return node.progress.kind === 'staged' && isDisruptive(node.progress.actions);
+  return node.update.progress.kind === 'staged' && isDisruptive(node.update.progress.actions);
 }
 
 function chooseDisruptive(
@@ -236,15 +240,16 @@ function chooseLive(
   const room = Math.max(0, provenNodes(nodes, limits) + 1 - inFlight);
   // A canary that is not Ready would prove nothing.
   const readyFirst = [
-    ...candidates.filter(({ ready }) => ready),
-    ...candidates.filter(({ ready }) => !ready),
+    ...candidates.filter(({ availability: { ready } }) => ready),
+    ...candidates.filter(({ availability: { ready } }) => !ready),
   ];
   return readyFirst.slice(0, room).map(({ name }) => ({ name, level: 'Live' }));
 }
 
 /** Being updated, or updated and not yet for the time that counts as proof. */
 function isUnproven(node: NodeState, { soak, unhealthyAfter, now }: ChoiceLimits): boolean {
-  const { assigned, progress, work } = node;
+  const { work } = node;
+  const { assigned, progress } = node.update;
   if (progress.kind !== 'updated') return work.grant === 'Live';
   if (!assigned || isUngranted(progress)) return false;
   if (downSince(node, unhealthyAfter) !== undefined) return true;

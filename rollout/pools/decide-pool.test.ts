@@ -39,7 +39,7 @@ describe('targets', () => {
   it('are not given in a paused pool', () => {
     const { assign, states } = decide([observed('a')], { paused: true });
     expect(assign.get('a')?.target.config).toBe('rendered-worker-1');
-    expect(states[0]).toMatchObject({ assigned: false, progress: { kind: 'updated' } });
+    expect(states[0]?.update).toMatchObject({ assigned: false, progress: { kind: 'updated' } });
   });
 
   it('come with a MachineConfigNode where there is none', () => {

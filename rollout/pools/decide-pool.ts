@@ -15,12 +15,15 @@ import {
   readWithAssignment,
 } from './assign-targets.ts';
 import { chooseNodes } from './choose-nodes.ts';
+import { awayOf } from './claims.ts';
 import { delayStarts, disruptionLost, givesWay, startDisruptions, startInTime } from './delay-starts.ts';
 import { type FailureDomains, type FullDomain, failureDomainsOf } from './failure-domains.ts';
 import { haltOf } from './failures.ts';
+import { isNewNode } from './new-node.ts';
 import { decideStartup, type StartupDecision } from './new-nodes.ts';
+import { isReady } from './node-availability.ts';
 import { nodeMessage } from './node-message.ts';
-import { awayOf, isNewNode, isReady, type NodeState } from './node-state.ts';
+import type { NodeState } from './node-state.ts';
 import { downSince, isAtWork, isSettled, type NodeStep, nodeStep } from './node-step.ts';
 import type { Assignment, NodeTarget } from './node-target.ts';
 import {
@@ -171,7 +174,9 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
 /** Nodes that somebody else holds, so that they have not even got the target. */
 function keptFromTarget(states: readonly NodeState[], holdOn: HoldOn): readonly NodeHold[] {
   return states.flatMap((node) => {
-    const { name, assigned, away, holders } = node;
+    const { name } = node;
+    const { assigned } = node.update;
+    const { away, holders } = node.claims;
     const hold = diskHolder(holders);
     const isKept = !assigned && away === undefined && hold !== undefined && isOpenForTarget(holdOn(node));
     return isKept ? [{ name, ...hold }] : [];
@@ -250,13 +255,13 @@ export function lookAgainAfter(
   // A third of the lease's duration: two renewals may fail before it expires.
   if (decision.states.some(isAtWork)) waits.push((options.leaseSeconds * 1000) / 3);
   // Of a node that runs its target, too: until then its daemon is told to leave the disk alone.
-  const isHeld = decision.states.some(({ holders }) => diskHolder(holders) !== undefined);
+  const isHeld = decision.states.some(({ claims: { holders } }) => diskHolder(holders) !== undefined);
   if (isHeld || decision.skipped.length > 0 || decision.slotsTaken || decision.domainWaits.size > 0)
     waits.push(SKIPPED_RETRY);
   for (const node of decision.states) {
     const down = downSince(node, unhealthyAfter);
     if (down !== undefined && down + unhealthyAfter > now) waits.push(down + unhealthyAfter - now);
-    const { progress } = node;
+    const { progress } = node.update;
     if (progress.kind === 'updated' && progress.since !== undefined) {
       const soaks = progress.since + soak - now;
       if (soaks > 0) waits.push(soaks);

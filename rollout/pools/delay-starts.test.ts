@@ -9,6 +9,7 @@ import {
   aState,
   image,
   REBOOT,
+  type StateFields,
   someSettings,
 } from '../../test/fixtures/objects.ts';
 import type { HoldState } from '../gates/hold.ts';
@@ -23,7 +24,7 @@ const WAVES = readWaves([{ nodes: 1, bake: '1h' }]);
 const NEXT: PoolTarget = { kind: 'standard', target: { config: 'rendered-2' } };
 const DEPENDENT = { settings: someSettings({ dependsOn: ['canary'] }), awaitedPools: () => WAIT };
 const IN_WAVES = { settings: someSettings({ waves: WAVES }) };
-const staged = (name: string, more: Partial<NodeState> = {}) =>
+const staged = (name: string, more: StateFields = {}) =>
   aState(name, { progress: { kind: 'staged', actions: REBOOT }, ...more });
 const runs = (config: string, currentImage?: string): MachineConfigNode['status'] =>
   currentImage === undefined
@@ -57,7 +58,7 @@ function starts(
   return { begin: within.begin.map(({ name }) => name).join(), waits: within.waits };
 }
 
-const BEGUN: readonly (readonly [string, Partial<NodeState>])[] = [
+const BEGUN: readonly (readonly [string, StateFields])[] = [
   ['is cordoned', { work: { cordon: { uncordon: true }, grant: undefined } }],
   ['has a grant', { work: { cordon: undefined, grant: 'Live' } }],
   ['was left between two states by a failed live update', { liveFailure: { why: 'no such unit' } }],

@@ -99,7 +99,7 @@ export function givesWay(
   return (node) => awaitsDisruption(node) && isHeld(node);
 }
 
-function awaitsDisruption({ assigned, holders, progress, work }: NodeState): boolean {
+function awaitsDisruption({ update: { assigned, progress }, claims: { holders }, work }: NodeState): boolean {
   const isFree = assigned && holders.length === 0 && work.cordon === undefined && work.grant === undefined;
   return isFree && progress.kind === 'staged' && isDisruptive(progress.actions);
 }

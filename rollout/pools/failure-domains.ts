@@ -2,7 +2,7 @@ import type { Node } from '../../api/kubernetes.ts';
 import { maxUnavailable } from '../../api/max-unavailable.ts';
 import { shortList } from '../../api/plural.ts';
 import type { SettingValues } from '../../api/pool-settings/table.ts';
-import { isNewNode } from './node-state.ts';
+import { isNewNode } from './new-node.ts';
 
 /** Nodes that fail together, by a label of theirs (spec.shale.failureDomains): few of each are unavailable at once. */
 export interface FailureDomains {

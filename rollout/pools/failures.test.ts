@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { aPool, aState, condition, REBOOT, RESTART, someSettings } from '../../test/fixtures/objects.ts';
+import {
+  aPool,
+  aState,
+  condition,
+  REBOOT,
+  RESTART,
+  type StateFields,
+  someSettings,
+} from '../../test/fixtures/objects.ts';
 import { awaitsRecovery, type Halt, haltOf, recoveryOf, retriesTarget } from './failures.ts';
 import type { NodeState } from './node-state.ts';
 import type { PoolSettings } from './pool-settings.ts';
@@ -7,9 +15,9 @@ import type { PoolSettings } from './pool-settings.ts';
 const HOUR = 3_600_000;
 const NOW = Date.parse('2026-01-02T00:00:00Z');
 const liveFailure = { why: 'chronyd does not start' };
-const recovered = (name: string, endedAt = NOW, more: Partial<NodeState> = {}) =>
+const recovered = (name: string, endedAt = NOW, more: StateFields = {}) =>
   aState(name, { progress: { kind: 'updated' }, liveFailure: { ...liveFailure, endedAt }, ...more });
-const halfway = (name: string, more: Partial<NodeState> = {}) =>
+const halfway = (name: string, more: StateFields = {}) =>
   aState(name, { progress: { kind: 'staged', actions: REBOOT }, liveFailure, ...more });
 const waiting = (name: string) => aState(name, { progress: { kind: 'staged', actions: RESTART } });
 const updated = (name: string) => aState(name, { progress: { kind: 'updated' } });
@@ -98,7 +106,7 @@ describe('a live update that failed', () => {
 });
 
 describe('a node that takes a target again at which it failed', () => {
-  const retrying = (name: string, more: Partial<NodeState> = {}) =>
+  const retrying = (name: string, more: StateFields = {}) =>
     aState(name, { progress: { kind: 'staged', actions: REBOOT }, failedAtTarget: true, ...more });
   const halted = (failures: string, mayRecover = false) => ({
     kind: 'halted',

@@ -55,7 +55,10 @@ export function haltOf({ pool, states, settled, settings }: HaltInputs, now: num
 }
 
 /** @returns whether a failed live update left the node between two states, so that it waits for a reboot. */
-export function awaitsRecovery({ assigned, away, progress, liveFailure }: NodeState): boolean {
+export function awaitsRecovery({
+  update: { assigned, progress, liveFailure },
+  claims: { away },
+}: NodeState): boolean {
   const isBetween = liveFailure !== undefined && liveFailure.endedAt === undefined;
   return assigned && away === undefined && isBetween && progress.kind === 'staged';
 }
@@ -64,7 +67,10 @@ export function awaitsRecovery({ assigned, away, progress, liveFailure }: NodeSt
  * @returns whether the node takes a target again at which it failed, because somebody requested it. It counts as failed
  *   until it runs the target: the first node that failed there shows nothing to the others by trying once more.
  */
-export function retriesTarget({ assigned, away, progress, failedAtTarget }: NodeState): boolean {
+export function retriesTarget({
+  update: { assigned, progress, failedAtTarget },
+  claims: { away },
+}: NodeState): boolean {
   const isUnderWay = progress.kind === 'preparing' || progress.kind === 'staged';
   return assigned && away === undefined && failedAtTarget && isUnderWay;
 }
@@ -72,18 +78,24 @@ export function retriesTarget({ assigned, away, progress, failedAtTarget }: Node
 /**
  * @returns what happened to a node that runs its target although the live update to it failed; undefined for any other.
  */
-export function recoveryOf({ name, assigned, progress, liveFailure }: NodeState): string | undefined {
+export function recoveryOf({
+  name,
+  update: { assigned, progress, liveFailure },
+}: NodeState): string | undefined {
   return assigned && progress.kind === 'updated' && liveFailure !== undefined
     ? `${name} rebooted because its live update failed: ${liveFailure.why}`
     : undefined;
 }
 
-function hasFailed({ assigned, away, progress }: NodeState): boolean {
+function hasFailed({ update: { assigned, progress }, claims: { away } }: NodeState): boolean {
   return assigned && away === undefined && progress.kind === 'degraded' && progress.ofAnother !== true;
 }
 
 /** A node whose live update failed ends with its reboot, whether or not the rollout has stopped. */
-function isLeftToUpdate({ assigned, away, progress, liveFailure }: NodeState): boolean {
+function isLeftToUpdate({
+  update: { assigned, progress, liveFailure },
+  claims: { away },
+}: NodeState): boolean {
   return away === undefined && liveFailure === undefined && !(assigned && progress.kind === 'updated');
 }
 
@@ -95,7 +107,8 @@ const CLOCKS_DIFFER_BY = 600_000;
  * belongs to a rollout that an admin let continue to its end, and stops no node that joins the pool later.
  */
 function countsAsFallback(node: NodeState, { status }: HaltInputs['pool']): boolean {
-  const { assigned, away, progress, liveFailure } = node;
+  const { assigned, progress, liveFailure } = node.update;
+  const { away } = node.claims;
   if (!assigned || away !== undefined || liveFailure === undefined) return false;
   if (progress.kind === 'degraded' || retriesTarget(node)) return false;
   const updated = status?.conditions?.find(({ type }) => type === 'Updated');
@@ -103,7 +116,7 @@ function countsAsFallback(node: NodeState, { status }: HaltInputs['pool']): bool
   return liveFailure.endedAt + CLOCKS_DIFFER_BY >= Date.parse(updated.lastTransitionTime);
 }
 
-function formatFallback({ name, progress, liveFailure }: NodeState): string {
+function formatFallback({ name, update: { progress, liveFailure } }: NodeState): string {
   const then = progress.kind === 'updated' ? 'it rebooted instead' : 'it reboots instead';
   return `${name} (its live update failed: ${liveFailure?.why ?? ''}; ${then})`;
 }

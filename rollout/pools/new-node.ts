@@ -1,5 +1,5 @@
 import type { Node } from '../../api/kubernetes.ts';
-import { annotations } from '../../api/names.ts';
+import { annotations, labels } from '../../api/names.ts';
 import { isStartupTaint } from '../../api/startup-taint.ts';
 
 /**
@@ -18,19 +18,24 @@ export interface StartupState {
 }
 
 /** @returns undefined for a node without a startup taint. */
-export function startupOf(
-  { metadata, spec }: Pick<Node, 'metadata' | 'spec'>,
-  controlPlane: boolean,
-): StartupState | undefined {
+export function startupOf(node: Pick<Node, 'metadata' | 'spec'>): StartupState | undefined {
+  const { metadata, spec } = node;
   if (spec?.taints?.some(isStartupTaint) !== true) return undefined;
   const registeredAt = Date.parse(metadata.creationTimestamp ?? '');
   return {
-    isNew: !controlPlane && metadata.annotations?.[annotations.inService] === undefined,
+    isNew: !isControlPlane(node) && metadata.annotations?.[annotations.inService] === undefined,
     registeredAt: Number.isNaN(registeredAt) ? undefined : registeredAt,
   };
 }
 
-/** @returns whether an update of the node disturbs no pod, because none could be scheduled on it yet. */
-export function isNew({ startup }: { readonly startup?: StartupState | undefined }): boolean {
-  return startup?.isNew === true;
+/** @returns isNew (node-availability.ts) of a node whose state was not read. */
+export function isNewNode(node: Node): boolean {
+  return startupOf(node)?.isNew === true;
+}
+
+const CONTROL_PLANE_ROLES = [`${labels.nodeRolePrefix}control-plane`, `${labels.nodeRolePrefix}master`];
+
+/** @returns whether the node has a role of the control plane. */
+export function isControlPlane({ metadata }: Pick<Node, 'metadata'>): boolean {
+  return CONTROL_PLANE_ROLES.some((role) => metadata.labels?.[role] !== undefined);
 }

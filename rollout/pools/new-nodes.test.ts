@@ -12,6 +12,7 @@ import {
   condition,
   image,
   REBOOT,
+  type StateFields,
   someSettings,
 } from '../../test/fixtures/objects.ts';
 import { defaultRolloutOptions } from '../options.ts';
@@ -172,7 +173,7 @@ describe('a new node', () => {
 
 describe('new nodes of a target', () => {
   const fresh = { startup: { isNew: true } };
-  const waits = (name: string, more: Partial<NodeState> = {}) =>
+  const waits = (name: string, more: StateFields = {}) =>
     aState(name, { ...fresh, progress: { kind: 'staged', actions: REBOOT }, ...more });
   const busy = { schedulable: false, work: { cordon: { uncordon: true }, grant: 'Disrupt' as const } };
   const limits = { maxUnavailable: 1, soak: 0, unhealthyAfter: 600_000, now: NOW };

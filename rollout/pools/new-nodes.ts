@@ -2,8 +2,9 @@ import type { Condition } from '../../api/object.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
 import { isStartupTaint } from '../../api/startup-taint.ts';
+import { awayOf } from './claims.ts';
 import { startupOf } from './new-node.ts';
-import { awayOf, type NodeState } from './node-state.ts';
+import type { NodeState } from './node-state.ts';
 import { type Assignment, type NodeTarget, sameTarget } from './node-target.ts';
 import type { PoolObservation } from './pool-observation.ts';
 import type { PoolTarget } from './pool-target.ts';
@@ -55,7 +56,7 @@ export function decideStartup(inputs: StartupInputs): StartupDecision {
     const { name } = node.metadata;
     const state = inputs.states.get(name);
     const why = state === undefined ? whyUnassigned(inputs.observation.target) : whyNot(state, inputs);
-    const registeredAt = startupOf(node, false)?.registeredAt;
+    const registeredAt = startupOf(node)?.registeredAt;
     const overdueAt = registeredAt === undefined ? undefined : registeredAt + inputs.reportAfter;
     if (why === undefined) admit.push(name);
     else waiting.push({ name, why, overdueAt });
@@ -77,20 +78,23 @@ function whyNot(
   state: NodeState,
   { observation, assign, closedFor, messageOn }: StartupInputs,
 ): string | undefined {
-  const { progress } = state;
+  const { progress } = state.update;
   switch (progress.kind) {
     case 'updated':
-      if (!state.assigned && !runsWhatOthersRun(observation.target, assign.get(state.name)?.target))
+      if (!state.update.assigned && !runsWhatOthersRun(observation.target, assign.get(state.name)?.target))
         return observation.target.kind === 'awaiting-image'
           ? `the pool has no image yet: ${observation.target.why}`
           : 'the pool has another target';
-      if (!state.ready) return 'it runs its target and is not Ready';
-      return state.bootAgrees ? undefined : 'the kubelet has not reported the new boot';
+      if (!state.availability.ready) return 'it runs its target and is not Ready';
+      return state.availability.bootAgrees ? undefined : 'the kubelet has not reported the new boot';
     case 'degraded':
       return `its update failed: ${progress.why}`;
     case 'staged':
       return (
-        closedFor(state) ?? state.holders[0]?.message ?? messageOn(state) ?? 'its update is about to start'
+        closedFor(state) ??
+        state.claims.holders[0]?.message ??
+        messageOn(state) ??
+        'its update is about to start'
       );
     case 'preparing':
       return progress.why ?? messageOn(state) ?? 'its target is being staged';

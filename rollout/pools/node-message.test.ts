@@ -1,22 +1,21 @@
 import { expect, test } from 'vitest';
-import { aState, condition } from '../../test/fixtures/objects.ts';
+import { aState, condition, type StateFields } from '../../test/fixtures/objects.ts';
 import { nodeMessage } from './node-message.ts';
-import type { NodeState } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
 
-const preparing: Partial<NodeState> = { progress: { kind: 'preparing', why: 'stages the target' } };
-const away: Partial<NodeState> = { away: { kind: 'switched-off', why: 'it was switched off' } };
-const verifying: Partial<NodeState> = {
+const preparing: StateFields = { progress: { kind: 'preparing', why: 'stages the target' } };
+const away: StateFields = { away: { kind: 'switched-off', why: 'it was switched off' } };
+const verifying: StateFields = {
   progress: { kind: 'staged', actions: [] },
   stage: { kind: 'verifying', condition: condition('UpdatePostActionComplete', 'True', 'etcd is away') },
 };
-const hooks = (phase: 'before' | 'after', ...pending: string[]): Partial<NodeState> => ({
-  hooks: { phase, since: 0, pending },
+const hooks = (phase: 'before' | 'after', ...pending: string[]): StateFields => ({
+  work: { cordon: { uncordon: true }, grant: undefined, hooks: { phase, since: 0, pending } },
 });
 const drain: NodeStep = { kind: 'drain' };
 const finish: NodeStep = { kind: 'finish' };
 
-test.each<[string, Partial<NodeState>, NodeStep | undefined, string | RegExp | undefined]>([
+test.each<[string, StateFields, NodeStep | undefined, string | RegExp | undefined]>([
   ['nothing is under way', {}, undefined, undefined],
   ['the target is prepared', preparing, undefined, 'stages the target'],
   ['it is away', away, undefined, 'not waited for: it was switched off'],

@@ -10,17 +10,19 @@ import type { NodeStep } from './node-step.ts';
  * @returns a clause that completes "NODE: …"; undefined where there is nothing to report.
  */
 export function nodeMessage(node: NodeState, step: NodeStep | undefined): string | undefined {
+  const { away } = node.claims;
+  const { progress, stage } = node.update;
   // The daemon's words: what fails, and until when.
-  if (node.away === undefined && stateNameOf(node) === 'verifying')
-    return `verifying: ${node.stage?.condition.message}`;
+  if (away === undefined && stateNameOf(node) === 'verifying')
+    return `verifying: ${stage?.condition.message}`;
   const waits = step === undefined ? undefined : (hookRemark(node, step) ?? stepRemark(step));
   if (waits !== undefined) return waits;
-  if (node.away !== undefined) return `not waited for: ${node.away.why}`;
-  return node.progress.kind === 'preparing' ? node.progress.why : undefined;
+  if (away !== undefined) return `not waited for: ${away.why}`;
+  return progress.kind === 'preparing' ? progress.why : undefined;
 }
 
 /** Nothing is done on a node while its hooks are pending, whatever comes next. */
-function hookRemark({ hooks }: NodeState, { kind }: NodeStep): string | undefined {
+function hookRemark({ work: { hooks } }: NodeState, { kind }: NodeStep): string | undefined {
   const isHeld =
     (kind === 'drain' && hooks?.phase === 'before') || (kind === 'finish' && hooks?.phase === 'after');
   return isHeld && hooks.pending.length > 0 ? formatHooks(hooks) : undefined;

@@ -11,7 +11,8 @@ import {
   REBOOT,
 } from '../../test/fixtures/objects.ts';
 import { holdersOf } from '../gates/gates.ts';
-import { awayOf, type NodeObservation, readNode } from './node-state.ts';
+import { awayOf } from './claims.ts';
+import { type NodeObservation, readNode } from './node-state.ts';
 import { progressOf } from './progress.ts';
 
 const CONFIG = 'rendered-worker-1';
@@ -46,12 +47,10 @@ describe('what a Node says of itself', () => {
     expect({ createdAt, zone, controlPlane }).toEqual({ createdAt: '', zone: '', controlPlane: false });
     expect(rest).toMatchObject({
       name: 'a',
-      ready: false,
-      schedulable: true,
-      bootAgrees: true,
-      assigned: false,
+      architecture: undefined,
+      availability: { ready: false, notReadySince: undefined, schedulable: true, bootAgrees: true },
+      update: { assigned: false },
     });
-    for (const absent of ['architecture', 'notReadySince'] as const) expect(rest[absent]).toBeUndefined();
   });
 
   it('is its age, zone and architecture', () => {
@@ -80,12 +79,11 @@ describe('what a Node says of itself', () => {
   });
 
   it.each<['True' | 'False', object]>([
-    ['True', { ready: true }],
+    ['True', { ready: true, notReadySince: undefined }],
     ['False', { ready: false, notReadySince: Date.parse(LONG_AGO) }],
   ])('is whether it is Ready: %s', (status, expected) => {
-    const state = read({ status: { conditions: [condition('DiskPressure'), condition('Ready', status)] } });
-    expect(state).toMatchObject(expected);
-    expect('notReadySince' in state).toBe(status === 'False');
+    const conditions = [condition('DiskPressure'), condition('Ready', status)];
+    expect(read({ status: { conditions } }).availability).toMatchObject(expected);
   });
 
   it.each([
@@ -97,7 +95,7 @@ describe('what a Node says of itself', () => {
   ])('is the boot of its kubelet: %s beside %s of the daemon', (kubelet, daemon, agrees) => {
     const nodeInfo = kubelet === undefined ? {} : { bootID: kubelet };
     const status: MachineConfigNodeStatus = daemon === undefined ? {} : { bootID: daemon };
-    expect(read({ status: { nodeInfo } }, { status }).bootAgrees).toBe(agrees);
+    expect(read({ status: { nodeInfo } }, { status }).availability.bootAgrees).toBe(agrees);
   });
 
   it.each([
@@ -110,7 +108,7 @@ describe('what a Node says of itself', () => {
   });
 
   it('is a cordon, no matter who made it', () => {
-    expect(read({ spec: { unschedulable: true } }).schedulable).toBe(false);
+    expect(read({ spec: { unschedulable: true } }).availability.schedulable).toBe(false);
   });
 });
 
@@ -237,11 +235,14 @@ describe('what stands in the way of a node', () => {
   it('may be its deletion, and that of its Machine before all else', () => {
     const metadata = { name: 'a', deletionTimestamp: LONG_AGO };
     expect(holder(aNode('a', { metadata }))).toBe('the node is being deleted');
-    expect(read({ metadata }).away).toEqual({ kind: 'being-deleted', why: 'the node is being deleted' });
+    expect(read({ metadata }).claims.away).toEqual({
+      kind: 'being-deleted',
+      why: 'the node is being deleted',
+    });
     const both = read({ metadata }, { machineDeleting: true, inMaintenance: true });
-    expect(both.holders[0]?.message).toBe('its Machine is being deleted');
-    expect(both.away).toEqual({ kind: 'being-deleted', why: 'its Machine is being deleted' });
-    expect(read({}, { inMaintenance: true })).toMatchObject({
+    expect(both.claims.holders[0]?.message).toBe('its Machine is being deleted');
+    expect(both.claims.away).toEqual({ kind: 'being-deleted', why: 'its Machine is being deleted' });
+    expect(read({}, { inMaintenance: true }).claims).toMatchObject({
       holders: [{ message: 'a NodeMaintenance is active' }],
       inMaintenance: true,
     });

@@ -58,7 +58,7 @@ describe('a node', () => {
     ['not json', `flagged for maintenance (annotation ${annotations.plannedMaintenance})`],
     ['null', `flagged for maintenance (annotation ${annotations.plannedMaintenance})`],
   ])('flagged with %s', (value, obstacle) => {
-    expect(read(flagged(value)).holders[0]?.message).toBe(obstacle);
+    expect(read(flagged(value)).claims.holders[0]?.message).toBe(obstacle);
   });
 
   it('that is deleted, drained away by the autoscaler or in maintenance is not to be disrupted', () => {
@@ -67,8 +67,8 @@ describe('a node', () => {
       spec: { taints: [{ key: 'ToBeDeletedByClusterAutoscaler', effect: 'NoSchedule' }] },
     });
     for (const more of [{ node: deleted }, { node: doomed }, { inMaintenance: true }])
-      expect(read(seen(more)).holders).not.toEqual([]);
-    expect(read(seen()).holders).toEqual([]);
+      expect(read(seen(more)).claims.holders).not.toEqual([]);
+    expect(read(seen()).claims.holders).toEqual([]);
   });
 
   const off = (ready: 'True' | 'False', value: string, readySince = LONG_AGO) =>
@@ -84,16 +84,16 @@ describe('a node', () => {
 
   it('that was switched off on request is waited for by nobody', () => {
     const why = 'switched off on request by ann: fan';
-    expect(off('False', fan)).toMatchObject({ away: { kind: 'switched-off', why } });
-    expect(off('False', 'not json').away).toMatchObject({ kind: 'switched-off' });
+    expect(off('False', fan).claims.away).toEqual({ kind: 'switched-off', why });
+    expect(off('False', 'not json').claims.away).toMatchObject({ kind: 'switched-off' });
   });
 
   it('that is about to be switched off is left alone, and so is one that came back by itself', () => {
-    expect(off('True', fan)).toMatchObject({
+    expect(off('True', fan).claims).toMatchObject({
       away: undefined,
       holders: [{ message: 'switched off on request by ann: fan' }],
     });
-    expect(off('True', fan, '2026-03-02T00:00:00Z')).toMatchObject({
+    expect(off('True', fan, '2026-03-02T00:00:00Z').claims).toMatchObject({
       away: undefined,
       holders: [
         {
@@ -103,12 +103,12 @@ describe('a node', () => {
         },
       ],
     });
-    expect(off('True', '{}', '2026-03-02T00:00:00Z').holders).not.toEqual([]);
+    expect(off('True', '{}', '2026-03-02T00:00:00Z').claims.holders).not.toEqual([]);
   });
 
   it('whose Machine is deleted is neither disrupted nor waited for', () => {
     const why = 'its Machine is being deleted';
-    expect(read(seen({ machineDeleting: true }))).toMatchObject({
+    expect(read(seen({ machineDeleting: true })).claims).toMatchObject({
       holders: [{ message: why }],
       away: { kind: 'being-deleted', why },
     });
@@ -117,16 +117,16 @@ describe('a node', () => {
   it('speaks from one boot only when kubelet and daemon name the same', () => {
     const kubelet = (bootID: string) => aNode('n', { status: { nodeInfo: { bootID } } });
     const daemon = { ...updated, bootID: 'new' };
-    expect(read(seen({ node: kubelet('old'), status: daemon })).bootAgrees).toBe(false);
-    expect(read(seen({ node: kubelet('new'), status: daemon })).bootAgrees).toBe(true);
-    expect(read(seen({ status: daemon })).bootAgrees).toBe(true);
+    expect(read(seen({ node: kubelet('old'), status: daemon })).availability.bootAgrees).toBe(false);
+    expect(read(seen({ node: kubelet('new'), status: daemon })).availability.bootAgrees).toBe(true);
+    expect(read(seen({ status: daemon })).availability.bootAgrees).toBe(true);
   });
 
   it('agrees with its kubelet after a soft reboot, which a kubelet takes for no boot', () => {
     const node = aNode('n', { status: { nodeInfo: { bootID: 'of-the-kernel' } } });
     const daemon = (bootID: string) => read(seen({ node, status: { ...updated, bootID } }));
-    expect(daemon('of-the-kernel+1').bootAgrees).toBe(true);
-    expect(daemon('of-another-kernel+1').bootAgrees).toBe(false);
+    expect(daemon('of-the-kernel+1').availability.bootAgrees).toBe(true);
+    expect(daemon('of-another-kernel+1').availability.bootAgrees).toBe(false);
   });
 
   it('distinguishes our cordon from others', () => {
@@ -138,7 +138,7 @@ describe('a node', () => {
     expect(read(seen({ node: marked('true') })).work.cordon).toEqual({ uncordon: true });
     expect(read(seen({ node: marked('false') })).work.cordon).toEqual({ uncordon: false });
     expect(read(seen({ node: aNode('n', { spec: { unschedulable: true } }) }))).toMatchObject({
-      schedulable: false,
+      availability: { schedulable: false },
       work: { cordon: undefined },
     });
   });
@@ -180,7 +180,7 @@ describe('a live update that failed', () => {
   ])('%s', (_what, desired, status, expected) => {
     const seen = { node: aNode('n'), spec: desired, status, assigned: true };
     const state = readNode({ ...seen, lease: { by: 'nobody' }, inMaintenance: false, holders: [] });
-    expect(state.liveFailure).toEqual(expected);
+    expect(state.update.liveFailure).toEqual(expected);
   });
 
   it.each<[string, MachineConfigNodeSpec, UpdateRecord['result'], boolean]>([
@@ -193,6 +193,6 @@ describe('a live update that failed', () => {
     const status = { lastUpdate: { ...lastUpdate, result } };
     const seen = { node: aNode('n'), spec: desired, status, assigned: true };
     const state = readNode({ ...seen, lease: { by: 'nobody' }, inMaintenance: false, holders: [] });
-    expect(state.failedAtTarget).toBe(expected);
+    expect(state.update.failedAtTarget).toBe(expected);
   });
 });

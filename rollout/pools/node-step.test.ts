@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { aState, heldBy, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
+import { aState, heldBy, REBOOT, RESTART, type StateFields } from '../../test/fixtures/objects.ts';
 import type { NodeState } from './node-state.ts';
 import { downSince, isSettled, nodeStep } from './node-step.ts';
 
@@ -9,24 +9,28 @@ const cordoned: NodeState['work'] = { cordon: { uncordon: true }, grant: undefin
 const asBefore: NodeState['work'] = { cordon: { uncordon: false }, grant: undefined };
 const granted: NodeState['work'] = { cordon: { uncordon: true }, grant: 'Disrupt' };
 const live: NodeState['work'] = { cordon: undefined, grant: 'Live' };
-const reboot: NodeState['progress'] = { kind: 'staged', actions: REBOOT };
-const restart: NodeState['progress'] = { kind: 'staged', actions: RESTART };
+const reboot: NodeState['update']['progress'] = { kind: 'staged', actions: REBOOT };
+const restart: NodeState['update']['progress'] = { kind: 'staged', actions: RESTART };
 const off = {
   ready: false,
   away: { kind: 'switched-off', why: 'fan' },
   holders: [{ reason: 'PoweredOff', message: 'fan' }],
 } as const;
-const preparing: NodeState['progress'] = { kind: 'preparing' };
+const preparing: NodeState['update']['progress'] = { kind: 'preparing' };
 /** Rebooted, and not Ready since the update ended. */
-const downAt = (since: number): Partial<NodeState> => ({
+const downAt = (since: number): StateFields => ({
   ready: false,
   notReadySince: since - 1,
   progress: { kind: 'updated', startedAt: since - 2, since },
 });
-const failedAt = (since: number): NodeState['progress'] => ({ kind: 'degraded', why: 'no space', since });
+const failedAt = (since: number): NodeState['update']['progress'] => ({
+  kind: 'degraded',
+  why: 'no space',
+  since,
+});
 
 describe('the next step for a node', () => {
-  it.each<[string, Partial<NodeState>, string]>([
+  it.each<[string, StateFields, string]>([
     ['nothing of ours on it', { progress: reboot }, 'none'],
     ['cordoned, reboot staged', { lease: ours, work: cordoned, progress: reboot }, 'drain'],
     ['granted, reboot staged', { lease: ours, work: granted, progress: reboot }, 'keep-lease'],
@@ -142,38 +146,40 @@ describe('the next step for a node', () => {
   });
 });
 
-const updated = aState('a', { progress: { kind: 'updated', since: 1_000 } });
-it.each([
-  ['updated and at rest', updated, true],
-  ['not Ready', { ...updated, ready: false }, false],
-  ['cordoned', { ...updated, schedulable: false }, false],
-  ['on its way to another target', { ...updated, assigned: false }, false],
-  ['under our lease', { ...updated, lease: { by: 'us' } as const }, false],
-  ["under another's lease", { ...updated, lease: { by: 'other', holder: 'x' } as const }, false],
-  ['with a lease that was left', { ...updated, lease: { by: 'nobody', left: true } as const }, false],
-  ['flagged for maintenance', { ...updated, holders: [heldBy('flagged')] }, false],
-  ['in maintenance', { ...updated, inMaintenance: true }, false],
-  ['granted', { ...updated, work: { cordon: undefined, grant: 'Live' as const } }, false],
-  ['staged', { ...updated, progress: { kind: 'staged' as const, actions: [] } }, false],
+const progress: NodeState['update']['progress'] = { kind: 'updated', since: 1_000 };
+it.each<[string, StateFields, boolean]>([
+  ['updated and at rest', {}, true],
+  ['not Ready', { ready: false }, false],
+  ['cordoned', { schedulable: false }, false],
+  ['on its way to another target', { assigned: false }, false],
+  ['under our lease', { lease: { by: 'us' } }, false],
+  ["under another's lease", { lease: { by: 'other', holder: 'x' } }, false],
+  ['with a lease that was left', { lease: { by: 'nobody', left: true } }, false],
+  ['flagged for maintenance', { holders: [heldBy('flagged')] }, false],
+  ['in maintenance', { inMaintenance: true }, false],
+  ['granted', { work: { cordon: undefined, grant: 'Live' } }, false],
+  ['staged', { progress: { kind: 'staged', actions: [] } }, false],
   [
     'at a target that it was not granted',
-    { ...updated, progress: { kind: 'updated' as const, since: 1_000, withoutGrant: true as const } },
+    { progress: { kind: 'updated', since: 1_000, withoutGrant: true } },
     false,
   ],
-  ['proof of nothing', { ...updated, liveFailure: { why: 'no such unit' } }, false],
-])('a node that is %s', (_what, state, expected) => {
+  ['proof of nothing', { liveFailure: { why: 'no such unit' } }, false],
+])('a node that is %s', (_what, fields, expected) => {
+  const state = aState('a', { progress, ...fields });
   expect(isSettled(state, 0, 2_000)).toBe(expected);
 });
 
 it('an update that has still to show that it holds keeps its node awake', () => {
+  const updated = aState('a', { progress });
   expect(isSettled(updated, 5_000, 2_000)).toBe(false);
   expect(isSettled(updated, 5_000, 6_000)).toBe(true);
 });
 
 describe('a node is down because of its update since', () => {
   const PATIENCE = 1_000;
-  const updated: NodeState['progress'] = { kind: 'updated', startedAt: 10_000, since: 20_000 };
-  it.each<[string, Partial<NodeState>, number | undefined]>([
+  const updated: NodeState['update']['progress'] = { kind: 'updated', startedAt: 10_000, since: 20_000 };
+  it.each<[string, StateFields, number | undefined]>([
     ['never, if it is Ready', { ready: true }, undefined],
     ['never, if it was down before', { notReadySince: 9_000 }, undefined],
     ['it went down within the patience', { notReadySince: 21_000 }, 21_000],

@@ -1,7 +1,10 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
 import { isTaken } from '../node-leases.ts';
-import { type NodeState, provesTarget } from './node-state.ts';
+import type { NodeClaims } from './claims.ts';
+import type { NodeState } from './node-state.ts';
+import { provesTarget } from './node-update.ts';
+import type { Work } from './work.ts';
 
 /** What the operator does for one node next. */
 export type NodeStep =
@@ -41,32 +44,35 @@ export interface NodeStepContext {
  */
 export function nodeStep(node: NodeState, context: NodeStepContext): NodeStep {
   if (!isAtWork(node)) return { kind: 'none' };
-  if (isTaken(node.lease)) {
-    const why = `lost its lease to ${node.lease.by === 'other' ? node.lease.holder : 'whoever switched it off'}`;
+  if (isTaken(node.claims.lease)) {
+    const why = `lost its lease to ${node.claims.lease.by === 'other' ? node.claims.lease.holder : 'whoever switched it off'}`;
     return node.work.grant === undefined ? { kind: 'none' } : { kind: 'suspend', why };
   }
   if (isOnlyLeft(node)) return { kind: 'back-out', why: 'its lease was left behind' };
   const step = stepUnderLease(node, context);
-  const relied = step.kind === 'finish' || step.kind === 'back-out' ? reliesOnCordon(node) : undefined;
+  const relied =
+    step.kind === 'finish' || step.kind === 'back-out'
+      ? reliesOnCordon(node.work, node.claims.holders)
+      : undefined;
   return relied === undefined ? step : letGo(node, relied);
 }
 
 function stepUnderLease(node: NodeState, context: NodeStepContext): NodeStep {
   // The person who switched it off needs its lease, and nothing runs there.
-  if (node.away?.kind === 'switched-off') return { kind: 'back-out', why: node.away.why };
+  if (node.claims.away?.kind === 'switched-off') return { kind: 'back-out', why: node.claims.away.why };
   return stepOfProgress(node, context);
 }
 
 function stepOfProgress(node: NodeState, context: NodeStepContext): NodeStep {
-  switch (node.progress.kind) {
+  switch (node.update.progress.kind) {
     case 'updated':
       return stepWhenUpdated(node, context);
     case 'degraded':
-      return stepWhenDegraded(node, node.progress.since, context);
+      return stepWhenDegraded(node, node.update.progress.since, context);
     case 'staged':
-      return stepWhenStaged(node, isDisruptive(node.progress.actions), context);
+      return stepWhenStaged(node, isDisruptive(node.update.progress.actions), context);
     case 'preparing':
-      return stepWhenPreparing(node, node.progress.why);
+      return stepWhenPreparing(node, node.update.progress.why);
   }
 }
 
@@ -74,8 +80,11 @@ function stepOfProgress(node: NodeState, context: NodeStepContext): NodeStep {
  * @returns who holds the node and would have it uncordoned under their work. Its mark stays with the cordon, so
  *   that Shale lifts it once the node is given back.
  */
-export function reliesOnCordon({ work, holders }: Pick<NodeState, 'work' | 'holders'>): string | undefined {
-  return work.cordon?.uncordon === true ? holders[0]?.message : undefined;
+export function reliesOnCordon(
+  { cordon }: Pick<Work, 'cordon'>,
+  [first]: NodeClaims['holders'],
+): string | undefined {
+  return cordon?.uncordon === true ? first?.message : undefined;
 }
 
 /**
@@ -90,11 +99,12 @@ export function isFinished(node: NodeState, now: number): boolean {
 
 /** @returns whether the rollout has anything on the node: the lease, a cordon, a grant. */
 export function isAtWork(node: NodeState): boolean {
-  const { lease, work } = node;
+  const { work } = node;
+  const { lease } = node.claims;
   return lease.by === 'us' || work.cordon !== undefined || work.grant !== undefined || isOnlyLeft(node);
 }
 
-function isOnlyLeft({ lease, work }: NodeState): boolean {
+function isOnlyLeft({ claims: { lease }, work }: NodeState): boolean {
   return (
     lease.by === 'nobody' && lease.left === true && work.cordon === undefined && work.grant === undefined
   );
@@ -103,9 +113,10 @@ function isOnlyLeft({ lease, work }: NodeState): boolean {
 function stepWhenUpdated(node: NodeState, { unhealthyAfter, now }: NodeStepContext): NodeStep {
   if (isUnhealthy(node, unhealthyAfter, now))
     return letGo(node, 'the node has not been Ready for too long after its update');
-  if (!node.ready) return { kind: 'keep-lease', why: 'waiting for the node to become Ready' };
+  if (!node.availability.ready) return { kind: 'keep-lease', why: 'waiting for the node to become Ready' };
   // The Ready condition outlives a reboot by the node monitor's grace period; the boot id does not.
-  if (!node.bootAgrees) return { kind: 'keep-lease', why: 'waiting for the kubelet to report the new boot' };
+  if (!node.availability.bootAgrees)
+    return { kind: 'keep-lease', why: 'waiting for the kubelet to report the new boot' };
   return { kind: 'finish' };
 }
 
@@ -115,7 +126,7 @@ function stepWhenDegraded(node: NodeState, since: number, { patience, now }: Nod
 }
 
 function letGo(node: NodeState, why: string): NodeStep {
-  const holdsAnything = node.lease.by === 'us' || node.work.grant !== undefined;
+  const holdsAnything = node.claims.lease.by === 'us' || node.work.grant !== undefined;
   return holdsAnything ? { kind: 'let-go', why } : { kind: 'none' };
 }
 
@@ -125,14 +136,14 @@ function stepWhenStaged(node: NodeState, disruptive: boolean, { closed }: NodeSt
     return { kind: 'keep-lease', why: 'the daemon applies the update' };
   }
   // What is staged is out of date: going on would disrupt the node twice.
-  const outdated = node.assigned ? undefined : 'the pool has another target';
-  const against = closed ?? node.holders[0]?.message ?? outdated;
+  const outdated = node.update.assigned ? undefined : 'the pool has another target';
+  const against = closed ?? node.claims.holders[0]?.message ?? outdated;
   if (against !== undefined) return { kind: 'back-out', why: against };
-  return cordon !== undefined && node.lease.by === 'us' ? { kind: 'drain' } : { kind: 'none' };
+  return cordon !== undefined && node.claims.lease.by === 'us' ? { kind: 'drain' } : { kind: 'none' };
 }
 
 function stepWhenPreparing(
-  { work, holders }: NodeState,
+  { work, claims: { holders } }: NodeState,
   why = 'the daemon is preparing the update',
 ): NodeStep {
   // Cordoned and perhaps rebooting for an earlier target: out of service until the daemon reports.
@@ -153,7 +164,9 @@ function stepWhenPreparing(
  * @returns ms since the epoch; undefined for a node that is Ready or is down for another reason.
  */
 export function downSince(node: NodeState, patience: number): number | undefined {
-  const { assigned, away, ready, notReadySince, progress } = node;
+  const { assigned, progress } = node.update;
+  const { away } = node.claims;
+  const { ready, notReadySince } = node.availability;
   if (!assigned || away !== undefined || ready || notReadySince === undefined) return undefined;
   const began = updateBegan(node);
   if (began === undefined || notReadySince < wholeSeconds(began)) return undefined;
@@ -178,7 +191,7 @@ function wholeSeconds(ms: number): number {
   return Math.floor(ms / 1000) * 1000;
 }
 
-function updateBegan({ progress, work, lease }: NodeState): number | undefined {
+function updateBegan({ update: { progress }, work, claims: { lease } }: NodeState): number | undefined {
   if (progress.kind === 'updated') return progress.startedAt;
   // A node without a grant has not started the update, so it can't be broken by it.
   return work.grant !== undefined && lease.by === 'us' ? lease.since : undefined;
@@ -189,13 +202,18 @@ function updateBegan({ progress, work, lease }: NodeState): number | undefined {
  * @param now ms since the epoch.
  * @returns whether nothing is to be done about a node until something about it changes.
  */
-export function isSettled(node: NodeState, soak: number, now: number): boolean {
-  const { lease, work } = node;
+export function isSettled(
+  { availability, claims, work, update }: NodeState,
+  soak: number,
+  now: number,
+): boolean {
+  const { lease } = claims;
   const isUntouched =
     lease.by === 'nobody' && lease.left !== true && work.cordon === undefined && work.grant === undefined;
-  const serves = node.ready && node.schedulable && node.bootAgrees && node.startup === undefined;
-  const isFree = node.holders.length === 0 && node.away === undefined && !node.inMaintenance;
-  if (node.daemonFails !== undefined) return false;
+  const { ready, schedulable, bootAgrees, startup } = availability;
+  const serves = ready && schedulable && bootAgrees && startup === undefined;
+  const isFree = claims.holders.length === 0 && claims.away === undefined && !claims.inMaintenance;
+  if (update.daemonFails !== undefined) return false;
   // A settled node counts as proof of the target.
-  return provesTarget(node, soak, now) && isUntouched && serves && isFree;
+  return provesTarget(update, soak, now) && isUntouched && serves && isFree;
 }

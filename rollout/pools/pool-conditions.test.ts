@@ -180,7 +180,7 @@ describe('Updating', () => {
         states: [
           STAGED_AHEAD,
           aState('b'),
-          aState('c', { assigned: false, progress: STAGED_AHEAD.progress }),
+          aState('c', { assigned: false, progress: STAGED_AHEAD.update.progress }),
         ],
       },
       `False Paused The pool is paused; ${COUNT}; 1 node has staged it`,

@@ -99,8 +99,8 @@ function formatRollback({ why, awaits, reboots }: PoolTarget & { readonly kind: 
 /** Reported before a rollout starts as well, so that an admin knows which nodes it would not reach. */
 function formatObstacles(states: readonly NodeState[]): string[] {
   const obstacles = states.flatMap((node) => {
-    if (node.away !== undefined) return [`${node.name} is not waited for: ${node.away.why}`];
-    return node.holders.slice(0, 1).map(({ message }) => `${node.name} would be skipped: ${message}`);
+    if (node.claims.away !== undefined) return [`${node.name} is not waited for: ${node.claims.away.why}`];
+    return node.claims.holders.slice(0, 1).map(({ message }) => `${node.name} would be skipped: ${message}`);
   });
   return listed(obstacles.toSorted());
 }
@@ -133,7 +133,9 @@ function adminVerdict({ reason, message }: Hold, count: string, { states }: Pool
 
 /** Nodes that need no download once the pool is resumed. */
 function formatStaged(states: readonly NodeState[]): string[] {
-  const staged = states.filter(({ assigned, progress }) => assigned && progress.kind === 'staged').length;
+  const staged = states.filter(
+    ({ update: { assigned, progress } }) => assigned && progress.kind === 'staged',
+  ).length;
   return staged === 0 ? [] : [`${plural(staged, 'node')} ${staged === 1 ? 'has' : 'have'} staged it`];
 }
 
@@ -245,7 +247,7 @@ function nodeMessages({ decision, notes }: PoolStatusInputs): string[] {
 }
 
 export function nodeDegradedVerdict(states: readonly NodeState[]): Verdict {
-  const reports = states.flatMap(({ name, progress, away }) =>
+  const reports = states.flatMap(({ name, update: { progress }, claims: { away } }) =>
     away === undefined && progress.kind === 'degraded'
       ? [`Node ${name} is reporting: ${JSON.stringify(inOneLine(progress.why))}`]
       : [],
@@ -289,7 +291,7 @@ export function degradedVerdict({
 
 /** Nodes whose daemons can't do what they have to. */
 function formatDaemons(states: readonly NodeState[]): string[] {
-  return states.flatMap(({ name, daemonFails }) =>
+  return states.flatMap(({ name, update: { daemonFails } }) =>
     daemonFails === undefined ? [] : [`Node ${name}: ${daemonFails}`],
   );
 }
@@ -297,7 +299,7 @@ function formatDaemons(states: readonly NodeState[]): string[] {
 /** Nodes that refuse the target until the config or the host is changed; those with the same reason are one entry. */
 function formatRefusals(states: readonly NodeState[]): string[] {
   const byReason = Map.groupBy(
-    states.flatMap(({ name, progress, away }) =>
+    states.flatMap(({ name, update: { progress }, claims: { away } }) =>
       away === undefined && progress.kind === 'preparing' && progress.stalled === 'refused'
         ? [{ name, why: progress.why ?? '' }]
         : [],

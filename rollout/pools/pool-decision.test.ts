@@ -265,11 +265,12 @@ describe('when to look again', () => {
         leaseSeconds: 300,
       },
     );
-  const down = (sinceMs: number) =>
+  /** @param hadRun ms for which its update had held by then. */
+  const down = (sinceMs: number, hadRun = 500) =>
     aState('a', {
       ready: false,
       notReadySince: NOW + sinceMs,
-      progress: { kind: 'updated', startedAt: NOW + sinceMs - 1_000, since: NOW + sinceMs - 500 },
+      progress: { kind: 'updated', startedAt: NOW + sinceMs - 10_000, since: NOW + sinceMs - hadRun },
     });
 
   it.each<[string, Partial<PoolDecision>, number | undefined]>([
@@ -298,12 +299,7 @@ describe('when to look again', () => {
     [
       'a node is down, after its update had held',
       {
-        states: [
-          {
-            ...down(-60_000),
-            progress: { kind: 'updated', startedAt: NOW - 70_000, since: NOW - 65_000 },
-          },
-        ],
+        states: [down(-60_000, 5_000)],
       },
       540_000,
     ],

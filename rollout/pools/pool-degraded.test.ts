@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { aPool, aState, condition } from '../../test/fixtures/objects.ts';
+import { aPool, aState, condition, type StateFields } from '../../test/fixtures/objects.ts';
 import {
   AWAITING,
   type Case,
@@ -9,13 +9,14 @@ import {
   staged,
   text,
 } from '../../test/fixtures/pool-status-inputs.ts';
-import type { NodeState } from './node-state.ts';
 import { degradedVerdict, nodeDegradedVerdict } from './pool-conditions.ts';
 
 describe('NodeDegraded', () => {
   it('quotes the nodes that failed, and none that is away or well', () => {
     expect(text(nodeDegradedVerdict([aState('a'), staged('b')]))).toBe('False NoNodeDegraded');
-    const { away } = off('x');
+    const {
+      claims: { away },
+    } = off('x');
     expect(text(nodeDegradedVerdict([failed('b'), failed('a'), failed('c', { away })]))).toBe(
       'True NodesDegraded Node a is reporting: "no space", Node b is reporting: "no space"',
     );
@@ -28,7 +29,7 @@ describe('NodeDegraded', () => {
 
 describe('Degraded', () => {
   const verdict = (given: Case) => text(degradedVerdict(inputs(given)));
-  const refusing = (name: string, why: string, more: Partial<NodeState> = {}) =>
+  const refusing = (name: string, why: string, more: StateFields = {}) =>
     aState(name, { progress: { kind: 'preparing', why, stalled: 'refused' }, ...more });
 
   it.each<[string, Case, string]>([

@@ -16,6 +16,7 @@ import { bootImageOf } from './boot-image.ts';
 import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { newNodesVerdict } from './new-nodes.ts';
+import type { NodeAvailability } from './node-availability.ts';
 import { isAway, isDegraded, isUpdated, type NodeState } from './node-state.ts';
 import {
   degradedVerdict,
@@ -45,7 +46,7 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
   const updatedStates = states.filter(isUpdated);
   const updated = updatedStates.length + settled.nodes;
   const ready =
-    updatedStates.filter((node) => node.ready && node.schedulable && !isAway(node)).length + settled.nodes;
+    updatedStates.filter((node) => isServing(node.availability) && !isAway(node)).length + settled.nodes;
   const unavailable = states.filter(isUnavailable);
   const counts = { machineCount, unavailable: unavailable.map(({ name }) => name) };
   const degraded = states.filter(isDegraded);
@@ -81,12 +82,21 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
   };
 }
 
+function isServing({ ready, schedulable }: NodeAvailability): boolean {
+  return ready && schedulable;
+}
+
 /** Admission policies warn by it whom it concerns (manifests/base/maintenance-admission.yaml). */
 function namedNodes({
   states,
 }: Pick<PoolDecision, 'states'>): Pick<MachineConfigPoolStatus, 'heldNodes' | 'updatingNodes'> {
-  const held = states.flatMap(({ name, holders: [first] }) =>
-    first === undefined ? [] : [{ name, why: first.message.slice(0, LONGEST_WHY) }],
+  const held = states.flatMap(
+    ({
+      name,
+      claims: {
+        holders: [first],
+      },
+    }) => (first === undefined ? [] : [{ name, why: first.message.slice(0, LONGEST_WHY) }]),
   );
   const updating = states.filter(isUpdating).map(({ name }) => name);
   return {
@@ -100,7 +110,7 @@ function namedNodes({
 }
 
 /** Its lease is the rollout's: a mark that it left on a cordon is no work. */
-function isUpdating({ lease, work }: NodeState): boolean {
+function isUpdating({ claims: { lease }, work }: NodeState): boolean {
   return lease.by === 'us' || work.grant !== undefined;
 }
 
@@ -231,7 +241,9 @@ function occasionalVerdicts(
 
 /** Its failure is about the target that it has now. */
 function hasFailed(node: NodeState): boolean {
-  return isDegraded(node) && node.progress.kind === 'degraded' && node.progress.ofAnother !== true;
+  return (
+    isDegraded(node) && node.update.progress.kind === 'degraded' && node.update.progress.ofAnother !== true
+  );
 }
 
 /** Exactly one of the build conditions is True in a layered pool; a pool that never was layered has none. */

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { aState } from '../../test/fixtures/objects.ts';
+import { aState, type StateFields } from '../../test/fixtures/objects.ts';
 import { CORDONED } from '../gates/cordoned.ts';
 import { NODE_MAINTENANCE } from '../gates/node-maintenance.ts';
 import { PLANNED_MAINTENANCE } from '../gates/planned-maintenance.ts';
 import { POWERED_OFF } from '../gates/powered-off.ts';
-import type { NodeState } from './node-state.ts';
 import { formatSlotsTaken, slotTaker } from './slot-takers.ts';
 
 const held = (reason: string, message: string) => ({ holders: [{ reason, message }] });
@@ -12,7 +11,7 @@ const degraded = { kind: 'degraded', why: 'x', since: 0 } as const;
 const drifted = { ...degraded, why: '/etc/motd was changed' };
 
 describe('nothing can start, and what would change it', () => {
-  test.each<[string, Partial<NodeState>, string]>([
+  test.each<[string, StateFields, string]>([
     [
       'in maintenance',
       { ...held(PLANNED_MAINTENANCE, 'flagged for maintenance by ops'), schedulable: false },

@@ -22,7 +22,12 @@ export function slotTaker(node: NodeState): SlotTaker | undefined {
 }
 
 /** @returns what a person does so that a node that is held, failed or down takes part again. */
-export function wayBack({ name, holders, progress, failedAtTarget, schedulable, ready }: NodeState): string {
+export function wayBack({
+  name,
+  claims: { holders },
+  update: { progress, failedAtTarget },
+  availability: { schedulable, ready },
+}: NodeState): string {
   const [holder] = holders;
   switch (holder?.reason) {
     case PLANNED_MAINTENANCE:

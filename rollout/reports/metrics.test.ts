@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { aState, condition, REBOOT } from '../../test/fixtures/objects.ts';
-import type { NodeState } from '../pools/node-state.ts';
+import { aState, condition, REBOOT, type StateFields } from '../../test/fixtures/objects.ts';
 import { RolloutMetrics } from './metrics.ts';
 
 /** @returns the value of one series, by its name and labels as they are served. */
@@ -17,7 +16,7 @@ async function bucketsOf(metrics: RolloutMetrics, name: string): Promise<number[
 }
 
 describe('the phase of a node', () => {
-  it.each<[string, Partial<NodeState>]>([
+  it.each<[string, StateFields]>([
     ['updated', {}],
     ['preparing', { progress: { kind: 'preparing' } }],
     ['waiting', { progress: { kind: 'staged', actions: REBOOT } }],

@@ -6,7 +6,7 @@ import { START_WAITS } from '../gates/gates.ts';
 import type { Hold } from '../gates/hold.ts';
 import type { StartupDecision } from '../pools/new-nodes.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
-import { type NodeState, stateNameOf } from '../pools/node-state.ts';
+import { isAway, type NodeState, stateNameOf } from '../pools/node-state.ts';
 import { isAtWork } from '../pools/node-step.ts';
 
 /** Where a node is, in few words: they are values of a metric's label. */
@@ -198,9 +198,10 @@ export class RolloutMetrics {
 
 /** @returns the phase of a node; each node is in one. */
 function phaseOf(node: NodeState): NodePhase {
-  if (node.away !== undefined) return 'away';
-  if (node.progress.kind === 'degraded') return 'degraded';
+  const { assigned, progress } = node.update;
+  if (isAway(node)) return 'away';
+  if (progress.kind === 'degraded') return 'degraded';
   if (isAtWork(node)) return 'working';
-  if (!node.assigned) return 'waiting';
-  return node.progress.kind === 'staged' ? 'waiting' : node.progress.kind;
+  if (!assigned) return 'waiting';
+  return progress.kind === 'staged' ? 'waiting' : progress.kind;
 }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Leases, type Node, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { isReady } from '../../rollout/pools/node-state.ts';
+import { isReady } from '../../rollout/pools/node-availability.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
