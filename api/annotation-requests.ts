@@ -30,7 +30,7 @@ const RepairRequest = z.object({
   leaseHolder: z.string().optional(),
 });
 
-/** A request to put back what was changed by hand on a node, as its annotation has it. */
+/** A request to restore what was changed by hand on a node, as its annotation has it. */
 export type RepairRequest = z.infer<typeof RepairRequest>;
 
 /** @returns the annotation's text. */

@@ -317,7 +317,7 @@ export const MachineConfigNodeStatus = z.object({
   ),
   lastUpdate: UpdateRecord.exactOptional().describe("Shale's own: what the node did in its last update."),
   lastRepair: RepairRecord.exactOptional().describe(
-    "Shale's own: how the last request to put back what was changed by hand ended (annotation shale.dev/repair).",
+    "Shale's own: how the last request to restore what was changed by hand ended (annotation shale.dev/repair).",
   ),
   changedByHand: z
     .object({
@@ -447,7 +447,7 @@ export const PREPARE_FAILED = 'PrepareFailed';
 /** Reason of `UpdatePrepared`: the target can't be staged until what the message names is changed. */
 export const PREPARE_REFUSED = 'PrepareRefused';
 
-/** Reason of `RebootedNode`: the update failed, and the node goes back to what it ran before. */
+/** Reason of `RebootedNode`: the update failed, and the node rolls back to what it ran before. */
 export const ROLLING_BACK = 'RollingBack';
 
 /**

@@ -115,7 +115,7 @@ export const describedAnnotations = {
     name: 'shale.dev/repair',
     on: 'MachineConfigNode',
     meaning:
-      'JSON `{"id", "by", "at"}`: a request to put back, once, what was changed by hand on the node (`shale repair` writes it). The daemon carries each `id` out once, as soon as no update of the node is in progress, and reports it in `status.lastRepair`. It refuses the request while somebody else holds the node lease, unless `leaseHolder` names them',
+      'JSON `{"id", "by", "at"}`: a request to restore, once, what was changed by hand on the node (`shale repair` writes it). The daemon carries each `id` out once, as soon as no update of the node is in progress, and reports it in `status.lastRepair`. It refuses the request while somebody else holds the node lease, unless `leaseHolder` names them',
   },
   retry: {
     name: 'shale.dev/retry',

@@ -33,7 +33,7 @@ Examples:
   shale repair worker-0 --wait      overwrite it, and wait until nothing differs
   shale repair worker-0 --force     overwrite it although somebody else holds the node`;
 
-/** `shale repair`: has a node's daemon put back, once, what was changed by hand. */
+/** `shale repair`: has a node's daemon restore, once, what was changed by hand. */
 export function repairCommand(): Command {
   const command = new Command('repair')
     .argument('<node>')

@@ -133,7 +133,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon', { timeout: patience(
     expect(await read(node, CHRONY)).toBe('two\n');
   });
 
-  test('goes back from an image that failed live to the one before', async () => {
+  test('rolls back from an image that failed live to the one before', async () => {
     await using node = await createTestNode();
     await using daemon = await startDaemon(node);
     const first = await enterLayering(node, daemon);
@@ -143,7 +143,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon', { timeout: patience(
     await daemon.want(layered('rendered-2', second, 'Live'));
     await daemon.until('the plan to reboot', ({ status }) => status?.plan?.actions[0]?.type === 'Reboot');
     await daemon.want(layered('rendered-1', first));
-    await daemon.until('the plan to go back', isStaged('rendered-1'));
+    await daemon.until('the plan to roll back', isStaged('rendered-1'));
     await daemon.want(layered('rendered-1', first, 'Disrupt'));
     await daemon.until('the first image', isAt('rendered-1'));
     expect(await read(node, CHRONY)).toBe('one\n');

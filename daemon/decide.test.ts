@@ -159,7 +159,7 @@ describe('decide', () => {
       return [
         [`the same boot after ${rebootRequests} requests`, at({ journal: asked }), step ?? 'rebootAgain'],
         [
-          `the same boot after ${rebootRequests} requests to go back`,
+          `the same boot after ${rebootRequests} requests to roll back`,
           at({ journal: { ...rollingBack, rebootRequests }, bootID: 'boot-2' }),
           step ?? 'rollBack',
         ],
@@ -192,14 +192,14 @@ describe('decide', () => {
     ],
     ['somebody else rolled back while it verifies', at({ journal: verifying, bootID: 'boot-3' }), 'fail'],
     ['not healthy', at({ journal: rollingBack, bootID: 'boot-2', bootedImage: image('2') }), 'rollBack'],
-    ['booted what ran before', at({ journal: rollingBack, bootID: 'boot-3' }), 'rolledBack'],
+    ['booted what ran before', at({ journal: rollingBack, bootID: 'boot-3' }), 'finishRollback'],
     [
       'booted what ran before, whatever that was',
       at({ journal: rollingBack, bootID: 'boot-3', current: undefined, bootedImage: undefined }),
-      'rolledBack',
+      'finishRollback',
     ],
     [
-      'booted the target again when it was to go back',
+      'booted the target again when it was to roll back',
       at({ journal: rollingBack, bootID: 'boot-3', bootedImage: image('2') }),
       'fail',
     ],
@@ -217,20 +217,20 @@ describe('decide', () => {
     ...(['applying', 'rebooting'] as const).map((step): [string, DaemonObservation, string] => [
       `the host rolled back by itself, the journal being at ${step}`,
       at({ journal: journal(step), bootID: 'boot-3', watchdog }),
-      'hostWentBack',
+      'recordHostRollback',
     ]),
     [
       'the host rolled back by itself, by an image that is the same',
       at({ journal: journal('rebooting'), bootID: 'boot-3', bootedImage: image('2'), watchdog }),
-      'hostWentBack',
+      'recordHostRollback',
     ],
     [
       'the host rolled back after a boot in which the daemon was there',
       at({ journal: verifying, bootID: 'boot-4', watchdog }),
-      'hostWentBack',
+      'recordHostRollback',
     ],
     [
-      'the host meant to go back, and has booted the target',
+      'the host meant to roll back, and has booted the target',
       at({
         journal: journal('rebooting'),
         bootID: 'boot-3',
@@ -243,7 +243,7 @@ describe('decide', () => {
     [
       'the host rolled back to what another image was applied on',
       at({ journal: backByHost, bootID: 'boot-3', bootedImage: image('7'), watchdog }),
-      'rolledBack',
+      'finishRollback',
     ],
     [
       'the host rolled back, and what it left is put right',
@@ -408,7 +408,7 @@ describe('decide', () => {
       at({ spec: layered('rendered-2', '2'), failed: { ...sick, reason: 'ConfigDrift' } }),
       'prepare',
     ],
-    ['going back after a failure', at({ failed: sick }), 'idle'],
+    ['rolling back after a failure', at({ failed: sick }), 'idle'],
   ])('%s', (_name, seen, kind) => {
     expect(decide(seen).kind).toBe(kind);
   });

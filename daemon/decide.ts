@@ -128,7 +128,7 @@ function levelOf(actions: readonly DisruptionAction[]): Level {
 /** @returns undefined where the update under way leaves the choice of what to reboot into. */
 function resume(entry: JournalEntry, observation: DaemonObservation): Step | undefined {
   const mark = watchdogRollback(observation);
-  if (mark !== undefined && entry.step !== 'rollingBack') return { kind: 'hostWentBack', entry, mark };
+  if (mark !== undefined && entry.step !== 'rollingBack') return { kind: 'recordHostRollback', entry, mark };
   const rebooted = entry.bootID !== observation.bootID;
   const target = imageOf(entry.next);
   const bootedTarget = target === undefined || target === observation.bootedImage;
@@ -180,14 +180,14 @@ function watchdogRollback({ watchdog, bootedDeployment }: DaemonObservation): Wa
 function resumeRollback(entry: JournalEntryAt<'rollingBack'>, observation: DaemonObservation): Step {
   // The host boots the former deployment itself, of whatever image it is: what ran may have been applied live on it.
   if (entry.byHost === true && watchdogRollback(observation) !== undefined)
-    return { kind: 'rolledBack', entry };
+    return { kind: 'finishRollback', entry };
   const before = observation.current === undefined ? undefined : imageOf(observation.current);
   // Where it isn't known what ran before, anything but the target is.
   const isBack =
     before === undefined
       ? imageOf(entry.next) !== observation.bootedImage
       : before === observation.bootedImage;
-  return isBack ? { kind: 'rolledBack', entry } : bootedOther(entry, observation, before);
+  return isBack ? { kind: 'finishRollback', entry } : bootedOther(entry, observation, before);
 }
 
 function bootedOther(

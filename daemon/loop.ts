@@ -316,9 +316,9 @@ async function takeStep(context: StepContext, step: Step, observation: Observati
       return verifyBoot(context, step.entry, observation);
     case 'rollBack':
       return rollBack(context, step.entry, observation);
-    case 'hostWentBack':
+    case 'recordHostRollback':
       return recordHostRollback(context, step, observation);
-    case 'rolledBack':
+    case 'finishRollback':
       return finishRollback(context, step.entry, observation);
     case 'fail':
       return fail(context, step, observation);

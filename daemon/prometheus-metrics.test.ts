@@ -50,6 +50,7 @@ it('tells what was staged, and how long everything took', async () => {
   const { metrics } = telemetry;
   metrics.staging(3, 10);
   metrics.step('prepare', 4, 'failed');
+  metrics.step('recordHostRollback', 2, 'done');
   metrics.applied('content', 1, 'done');
   metrics.rebooted(100);
   metrics.updated('softReboot', 'RolledBack', 200);
@@ -61,6 +62,8 @@ it('tells what was staged, and how long everything took', async () => {
       'shale_daemon_staged_bytes 3',
       'shale_daemon_staging_size_bytes 10',
       'shale_daemon_step_seconds_sum{step="prepare",result="failed"} 4',
+      // As it was called when dashboards were made.
+      'shale_daemon_step_seconds_sum{step="hostWentBack",result="done"} 2',
       'shale_daemon_step_seconds_bucket{le="1",step="prepare",result="failed"} 0',
       'shale_daemon_step_seconds_bucket{le="5",step="prepare",result="failed"} 1',
       'shale_daemon_live_apply_seconds_sum{part="content",result="done"} 1',

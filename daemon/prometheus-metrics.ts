@@ -17,6 +17,12 @@ const REBOOT_SECONDS = [15, 30, 60, 120, 300, 600, 1_800];
 /** A live change takes seconds, a reboot with its health checks minutes. */
 const UPDATE_SECONDS = [1, 5, 30, 120, 300, 900, 3_600];
 
+/** Values of the label `step` that dashboards know from before the steps had their present names. */
+const OLDER_NAMES: Readonly<Partial<Record<TimedStep, string>>> = {
+  recordHostRollback: 'hostWentBack',
+  finishRollback: 'rolledBack',
+};
+
 /**
  * A daemon's metrics for Prometheus. In a module of its own, because only a daemon that is scraped loads the client
  * library.
@@ -107,7 +113,7 @@ export class PrometheusMetrics implements NodeMetrics {
   }
 
   step(step: TimedStep, seconds: number, result: StepResult): void {
-    this.#steps.observe({ step, result }, seconds);
+    this.#steps.observe({ step: OLDER_NAMES[step] ?? step, result }, seconds);
   }
 
   applied(part: TimedPart, seconds: number, result: StepResult): void {

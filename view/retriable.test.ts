@@ -4,7 +4,7 @@ import type { Condition } from '../api/object.ts';
 import { condition, machineConfigNode } from '../test/fixtures/observed-cluster.ts';
 import { adviceOn } from './retriable.ts';
 
-const OTHERWISE = 'fix the MachineConfig, or go back: shale rollback worker';
+const OTHERWISE = 'fix the MachineConfig, or roll back: shale rollback worker';
 const failed = condition('NodeDegraded', 'True', 'etcd is away', 'HealthCheckFailed');
 const rollingBack = condition('RebootedNode', 'Unknown', 'Rolling back', 'RollingBack');
 const at = (config: string): MachineConfigNodeStatus => ({

@@ -37,7 +37,7 @@ export function adviceOn(node: MachineConfigNode): string | undefined {
   const { spec, status, metadata } = node;
   const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
   if (degraded?.status !== 'True') return undefined;
-  const otherwise = `fix the MachineConfig, or go back: shale rollback ${spec.pool.name}`;
+  const otherwise = `fix the MachineConfig, or roll back: shale rollback ${spec.pool.name}`;
   const retry = `fix the node and run shale retry ${metadata.name}, `;
   if (isRollingBack(stageOf(status?.conditions))) return `once it has rolled back, ${retry}${otherwise}`;
   const isDrift = degraded.reason === ('ConfigDrift' satisfies FailureReason);

@@ -169,7 +169,7 @@ describe('the target of a pool', () => {
     });
     expect(look(one, failed)).toEqual({
       kind: 'stopped',
-      why: `pool worker: ${why}; node a failed: etcd is away; 2 of 3 are healthy; fix the node and run shale retry a, fix the MachineConfig, or go back: shale rollback worker`,
+      why: `pool worker: ${why}; node a failed: etcd is away; 2 of 3 are healthy; fix the node and run shale retry a, fix the MachineConfig, or roll back: shale rollback worker`,
     });
   });
 
@@ -305,6 +305,6 @@ test('one node', () => {
   });
   expect(look(failed)).toEqual({
     kind: 'stopped',
-    why: 'node a failed: no space; on /boot; fix the node and run shale retry a, fix the MachineConfig, or go back: shale rollback worker',
+    why: 'node a failed: no space; on /boot; fix the node and run shale retry a, fix the MachineConfig, or roll back: shale rollback worker',
   });
 });

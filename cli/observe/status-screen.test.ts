@@ -177,7 +177,7 @@ test('of a node that failed, its details say what to do', () => {
   const [view] = statusView(observed({ machineConfigNodes: [failed('worker-01')] }), NOW).nodes;
   if (view === undefined) throw new Error('no node');
   expect(formatNode(view, NOW)).toMatch(
-    / {2}to do {2,}fix the MachineConfig, or go back: shale rollback worker/,
+    / {2}to do {2,}fix the MachineConfig, or roll back: shale rollback worker/,
   );
 });
 

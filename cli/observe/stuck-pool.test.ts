@@ -70,12 +70,12 @@ test.each<[string, Case, string | RegExp]>([
   [
     'one node failed and is left',
     { statuses: [failedAt(TARGET)], granted: true },
-    'node a failed: no space left; fix the node and run shale retry a, fix the MachineConfig, or go back: shale rollback worker',
+    'node a failed: no space left; fix the node and run shale retry a, fix the MachineConfig, or roll back: shale rollback worker',
   ],
   [
     'what degrades the only node is no failed update',
     { statuses: [degraded] },
-    'node a failed: no space left; fix the MachineConfig, or go back: shale rollback worker',
+    'node a failed: no space left; fix the MachineConfig, or roll back: shale rollback worker',
   ],
   [
     'only failed nodes are left',

@@ -3,7 +3,7 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { statesAtWork } from '../../api/node-state.ts';
 import type { Condition } from '../../api/object.ts';
 import { START_WAITS } from '../../rollout/gates/gates.ts';
-import { wayBack } from '../../rollout/pools/slot-takers.ts';
+import { remedy } from '../../rollout/pools/slot-takers.ts';
 import { nodeStateOf } from '../../view/node-source.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
@@ -37,8 +37,8 @@ export function stuckBecause(
   if (failed.length + skipped.length === left.length) {
     const [first] = [...failed, ...skipped];
     const more = left.length === 1 ? '' : ` (and ${left.length - 1} more)`;
-    const wayBackOf = (node: MachineConfigNode) => wayBack(nodeStateOf(node, cluster, now));
-    return first && `${formatStuck(first.view, first.node, wayBackOf)}${more}`;
+    const remedyOf = (node: MachineConfigNode) => remedy(nodeStateOf(node, cluster, now));
+    return first && `${formatStuck(first.view, first.node, remedyOf)}${more}`;
   }
   const condition = (type: string) => pool.status?.conditions?.find((each) => each.type === type);
   if (condition('Updating')?.reason === 'MaxUnavailableReached') {
@@ -104,8 +104,8 @@ function mayMove({ state, obstacle }: NodeView, node: MachineConfigNode): boolea
 function formatStuck(
   { name, state, obstacle, what }: NodeView,
   node: MachineConfigNode,
-  wayBackOf: (node: MachineConfigNode) => string,
+  remedyOf: (node: MachineConfigNode) => string,
 ): string {
-  if (state !== 'degraded') return `node ${name} is skipped: ${obstacle}; ${wayBackOf(node)}`;
+  if (state !== 'degraded') return `node ${name} is skipped: ${obstacle}; ${remedyOf(node)}`;
   return formatFailed(name, what, adviceOn(node));
 }

@@ -75,7 +75,7 @@ test('applying may become rebooting', async () => {
   expect((await journal.read())?.step).toBe('rebooting');
 });
 
-test('an update ends, or goes back, once its target has booted', async () => {
+test('an update ends, or rolls back, once its target has booted', async () => {
   const journal = openJournal(await emptyRoot());
   const verifying = { bootID: 'boot-2', sinceMs: 1, boots: 1 };
   await journal.write(entry({ step: 'rebooting' }));

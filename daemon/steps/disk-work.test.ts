@@ -99,7 +99,7 @@ describe('an update begins from', () => {
       { ...next, baseImage: imageOf('0') },
       layered,
     ],
-    ['the record, where no base is known to go back to', before, entryOf(layered), next, before],
+    ['the record, where no base is known to roll back to', before, entryOf(layered), next, before],
     ['the record of an image', layered, entryOf(layered), { ...next, baseImage: imageOf('0') }, layered],
     [
       'the record, where another image follows',

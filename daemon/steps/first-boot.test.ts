@@ -103,7 +103,7 @@ test('its image is not called unsigned where the daemon ends before it has looke
   await expect(unverifiedBecause(ended, observed)).rejects.toThrow('the daemon ends');
 });
 
-test('it is not rolled back where it stays unhealthy: there is nothing to go back to', async () => {
+test('it is not rolled back where it stays unhealthy: there is nothing to roll back to', async () => {
   const { context, root, verify, look, phases } = await freshNode({
     runCheck: async () => ({ passed: false, why: 'no route' }),
   });

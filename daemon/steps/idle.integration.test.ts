@@ -337,7 +337,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
         node.backend.stage(node.stock, { extraKernelArguments, signal: deadline(60_000) }),
       );
       const waiting = await daemon.until(
-        'the plan of a way back',
+        'the plan of a rollback',
         ({ status }) => status?.plan?.staged === true,
       );
       expect(waiting.status).toMatchObject({

@@ -12,7 +12,7 @@ import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
 import { type NodeDrift, nodeDrift } from './node-drift.ts';
 import { settleNextBoot } from './prepare-boot.ts';
-import { putBack } from './repair.ts';
+import { restoreChanged } from './repair.ts';
 import type { Observation } from './step.ts';
 import {
   again,
@@ -69,7 +69,7 @@ function isOfContent(reason: FailureReason | undefined): boolean {
  * (MCO, ConfigDriftMonitor); and that the node was booted with its kernel arguments. What no config names is the
  * admin's.
  *
- * An admin who creates MCO's force file on the node permits overwriting: the content is put back and the file is
+ * An admin who creates MCO's force file on the node permits overwriting: the content is restored and the file is
  * removed. It changes no kernel arguments.
  *
  * @returns undefined where nothing differs. @throws the file system's errors.
@@ -88,7 +88,7 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
   names.set(path.dirname(forceFileIn(root)), new Set([path.basename(nodePaths.forceFile)]));
   driftWatch.watch(names);
   if (await isForced(root)) {
-    await putBack(context, content, `${nodePaths.forceFile} exists`);
+    await restoreChanged(context, content, `${nodePaths.forceFile} exists`);
     await endForce(root);
   }
   const leftOut = await readLeftOut(root);

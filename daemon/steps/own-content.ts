@@ -17,7 +17,7 @@ import { type DiskWork, writeTarget } from './disk-work.ts';
 
 /**
  * Ensures that what the node's config names is as it was rendered before an image takes its place: ostree's merge would
- * carry an edit into that image for ever. With the force file it is put back, and the permission ends.
+ * carry an edit into that image for ever. With the force file it is restored, and the permission ends.
  *
  * @throws ForeignChangeError where somebody has changed it, before anything is done.
  */

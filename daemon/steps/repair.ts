@@ -13,7 +13,7 @@ import type { Observation } from './step.ts';
 import { again, recordEvent, recordWarning, type StepContext, type StepOutcome } from './step-context.ts';
 
 /**
- * Carries a request out: puts back what differs from what the node runs, as the force file does, and records it. A
+ * Carries a request out: restores what differs from what the node runs, as the force file does, and records it. A
  * repair that fails is not tried again: it would keep every update waiting. It fails on a node that somebody else
  * holds: `shale repair` checks that, but the request may have waited since, for an update to end or for the daemon.
  *
@@ -42,7 +42,7 @@ export async function repair(
     const content = await managedContent(ports.host.root, current);
     if (content === undefined)
       recordEvent(context, 'ConfigPutBack', `${because}, and no config is on the node yet`);
-    else await putBack(context, content, because);
+    else await restoreChanged(context, content, because);
     record = ended('Succeeded');
   } catch (error) {
     signal.throwIfAborted();
@@ -60,13 +60,17 @@ export async function repair(
 const UNITS = '/etc/systemd/system/';
 
 /**
- * Puts back what somebody has changed of the content that Shale manages. Nothing is reloaded but systemd's own units,
+ * Restores what somebody has changed of the content that Shale manages. Nothing is reloaded but systemd's own units,
  * and nothing reboots: what a service has read since, its admin knows (MCO reboots the node).
  *
  * @param because who permits it, as a clause for the event.
  * @throws what restoreContent throws, and systemd's refusal.
  */
-export async function putBack(context: StepContext, content: ManagedContent, because: string): Promise<void> {
+export async function restoreChanged(
+  context: StepContext,
+  content: ManagedContent,
+  because: string,
+): Promise<void> {
   const { ports, signal } = context;
   const { config } = content;
   const { written, removed } = await restoreContent(writeTarget(ports), content, signal);

@@ -30,7 +30,7 @@ export function requestsOf(context: StepContext): Requests {
     repair: requestIn(context, annotations.repair, {
       parse: parseRepair,
       invalid: 'InvalidRepairRequest',
-      expected: 'JSON {"id", "by", "at"} as shale repair writes it; nothing is put back',
+      expected: 'JSON {"id", "by", "at"} as shale repair writes it; nothing is restored',
     }),
     retry: requestIn(context, annotations.retry, {
       parse: parseRetry,

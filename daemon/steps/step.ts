@@ -72,13 +72,13 @@ export interface DaemonObservation extends ObservedBoot, ObservedRecords, Observ
 export type Level = 'Live' | 'Disrupt';
 
 export type Step =
-  /** Put back what was changed by hand, as an admin requests. */
+  /** Restore what was changed by hand, as an admin requests. */
   | { readonly kind: 'repair'; readonly request: RepairRequest }
   /** Power the machine off, as a maintenance requests. */
   | { readonly kind: 'powerOff'; readonly request: PowerOffRequest }
   /** Certificates belong to no update: at any time, in any mode, also while one is under way. */
   | { readonly kind: 'applyCertificate'; readonly name: CertificateName; readonly version: string }
-  /** Goes on with the update that a crash or a reboot interrupted. */
+  /** Continue the update that a crash or a reboot interrupted. */
   | { readonly kind: 'applyAgain'; readonly entry: JournalEntryAt<'applying'> }
   | { readonly kind: 'rebootAgain'; readonly entry: JournalEntryAt<'rebooting'> }
   /** The machine has booted what the journal says: check that it is healthy, and end the update or roll back. */
@@ -89,13 +89,13 @@ export type Step =
    * The host rolled back by itself, because no daemon started in the target: the update ends as one that is not
    * healthy.
    */
-  | { readonly kind: 'hostWentBack'; readonly entry: JournalEntry; readonly mark: WatchdogMark }
-  /** The machine has booted what ran before: record it, tell. */
-  | { readonly kind: 'rolledBack'; readonly entry: JournalEntryAt<'rollingBack'> }
+  | { readonly kind: 'recordHostRollback'; readonly entry: JournalEntry; readonly mark: WatchdogMark }
+  /** The machine has booted what ran before: record and report that. */
+  | { readonly kind: 'finishRollback'; readonly entry: JournalEntryAt<'rollingBack'> }
   /** The machine has booted something else than the journal's target. */
   | { readonly kind: 'fail'; readonly entry: JournalEntry; readonly why: string }
   /**
-   * Bring the target to the disk and work out what it will ask of the node. Not disruptive. `stuck`: the update that
+   * Stage the target and work out what it requires of the node. Not disruptive. `stuck`: the update that
    * left the running system between two states, which only a reboot ends.
    */
   | { readonly kind: 'prepare'; readonly target: Target; readonly stuck: JournalEntry | undefined }

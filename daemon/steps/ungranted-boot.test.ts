@@ -92,21 +92,21 @@ test.each<[string, Current, Partial<NodeDeployment>, Current, string | undefined
   },
 );
 
-test('a boot of another image is told with what was put back of a live apply, if anything was', async () => {
+test('a boot of another image is reported with what was undone of a live apply, if anything was', async () => {
   for (const hasApplied of [false, true]) {
     const booted = { image: imageOf('9'), labels };
     const { context, root, events } = await nodeThatBooted(layered, booted, hasApplied);
     await takeUpBoot(context);
     const [message] = events;
     expect(message).toContain('verifying it as an update');
-    expect(message?.includes('Put back')).toBe(hasApplied);
+    expect(message?.includes('Undid')).toBe(hasApplied);
     if (!hasApplied) continue;
-    expect(message).toContain('Put back what had been applied live: /etc/app.conf');
+    expect(message).toContain('Undid what had been applied live: /etc/app.conf');
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('booted');
   }
 });
 
-test('a boot whose former files can not be put back is looked at again', async () => {
+test('a boot whose former files can not be restored is looked at again', async () => {
   const { context } = await nodeThatBooted(layered, { image: imageOf('9'), labels }, true);
   const relabel = () => Promise.reject(new Error('no policy is loaded'));
   const failing = { ...context, ports: { ...context.ports, relabel } };

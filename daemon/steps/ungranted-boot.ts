@@ -61,11 +61,11 @@ async function undoLiveContent(
   try {
     const names = await undoLive({ host, relabel, booted, signal });
     if (names.length === 0) return '';
-    return `. Put back what had been applied live: ${names.join(', ')}`;
+    return `. Undid what had been applied live: ${names.join(', ')}`;
   } catch (error) {
     if (!(error instanceof LiveApplyRefused)) throw error;
     // What differs is reported as drift, with what can be done about it.
-    telemetry.log.warn({ err: error }, 'What had been applied live could not be put back');
+    telemetry.log.warn({ err: error }, 'What had been applied live could not be undone');
     return '';
   }
 }

@@ -1,4 +1,4 @@
-/** Health checks that run as programs after a boot, and the way back when they fail. */
+/** Health checks that run as programs after a boot, and the rollback when they fail. */
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -59,12 +59,12 @@ describe.skipIf(noDirectoryNodes !== undefined)(
   'after a reboot into a target',
   { timeout: patience(120_000) },
   () => {
-    test('a node whose check fails goes back, says why, and does not try again', async () => {
+    test('a node whose check fails rolls back, says why, and does not try again', async () => {
       await using node = await createTestNode();
       await using daemon = await startDaemon(node);
       const first = await enterLayering(node, daemon);
       await daemon.want(layered('rendered-2', build(node, 'rendered-2', 'two\n', FAILING)));
-      const back = await daemon.until('the way back', isBack);
+      const back = await daemon.until('the rollback', isBack);
       expect(degraded(back)?.message).toBe(
         `health check ${CHECK} failed (exit code 4): looking for a route; no route to the gateway`,
       );
@@ -92,11 +92,11 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await using daemon = await startDaemon(node);
       await enterLayering(node, daemon);
       await daemon.want(layered('rendered-2', build(node, 'rendered-2', 'two\n', LOOKING)));
-      const first = await daemon.until('the way back', isBack);
+      const first = await daemon.until('the rollback', isBack);
       await requestRetry(daemon, first);
       const isBackAgain = (object: MachineConfigNode) =>
         isBack(object) && object.status?.lastUpdate?.finishedAt !== first.status?.lastUpdate?.finishedAt;
-      const second = await daemon.until('the way back again', isBackAgain);
+      const second = await daemon.until('the rollback again', isBackAgain);
       const bootID = await node.host.bootID();
       expect(bootID).not.toBe(first.status?.bootID);
       await daemon.restart();
@@ -126,14 +126,14 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await daemon.until('the image', isAt('rendered-1'));
     });
 
-    test('a kubelet that does not come back is a reason to go back', async () => {
+    test('a kubelet that does not come back is a reason to roll back', async () => {
       await using node = await createTestNode();
       await using daemon = await startDaemon(node);
       const object: Node = { apiVersion: 'v1', kind: 'Node', metadata: { name: NODE } };
       await daemon.client.create(Nodes, object);
       await reportNode(daemon.client, NODE, { type: 'up', bootID: await node.host.bootID() });
       await daemon.want(layered('rendered-1', build(node, 'rendered-1', 'one\n')));
-      const back = await daemon.until('the way back', isBack);
+      const back = await daemon.until('the rollback', isBack);
       expect(degraded(back)?.message).toContain(
         'the kubelet was not Ready within 1 s: it has not reported since',
       );
@@ -149,7 +149,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await daemon.want(standard('rendered-1', 'Disrupt'));
       await daemon.until('the first config', isAt('rendered-1'));
       await daemon.want(layered('rendered-2', build(node, 'rendered-2', 'two\n', FAILING)));
-      const back = await daemon.until('the way back', isBack);
+      const back = await daemon.until('the rollback', isBack);
       expect(back.status).toMatchObject({ mode: 'Standard', configVersion: { current: 'rendered-1' } });
       expect(await read(node, CHRONY)).toBe('standard\n');
       expect((await booted(node)).kernelArguments).toContain('quiet=1');
@@ -166,7 +166,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await daemon.until('the first config', isAt('rendered-1'));
       await renderWithCheck(daemon, 'rendered-2', ['quiet=1']);
       await daemon.want(standard('rendered-2', 'Disrupt'));
-      const back = await daemon.until('the way back', isBack);
+      const back = await daemon.until('the rollback', isBack);
       expect(back.status?.configVersion?.current).toBe('rendered-1');
       expect((await booted(node)).kernelArguments).not.toContain('quiet=1');
       expect(await read(node, CHRONY)).toBe('standard\n');
@@ -201,7 +201,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       const standard = standardSpec(await policies(daemon));
       await renderWithCheck(daemon, 'rendered-2', []);
       await daemon.want(standard('rendered-2', 'Disrupt'));
-      const back = await daemon.until('the way back', isBack);
+      const back = await daemon.until('the rollback', isBack);
       expect(back.status).toMatchObject({ mode: 'Layered', configImage: { currentImage: first } });
       expect((await booted(node)).image).toBe(first);
       expect(await read(node, CHRONY)).toBe('one\n');

@@ -198,7 +198,7 @@ describe('a node that has booted its target', () => {
     expect(await readLastUpdate(root)).toMatchObject({ result: 'Failed' });
   });
 
-  test('ends the update where there is no other deployment to go back to', async () => {
+  test('ends the update where there is no other deployment to roll back to', async () => {
     const { context, root } = await booted({ ports: failing });
     const { image: _image, ...plan } = begun.plan;
     const entry = { ...verifying(60_000), plan, next: standard('rendered-2') };

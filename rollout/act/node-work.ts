@@ -125,7 +125,7 @@ export class NodeWork {
         return this.#finish(piece, signal);
       case 'back-out':
         this.#reporters(piece).log.info({ node: name, why: step.why }, 'backing out of a node');
-        return this.#putBack(piece, step.why, signal);
+        return this.#returnToService(piece, step.why, signal);
       case 'let-go':
         this.#reporters(piece).log.warn(
           { node: name, why: step.why },
@@ -211,7 +211,7 @@ export class NodeWork {
       const waits = refused.note === undefined ? await this.#awaitHooks(piece, 'after', signal) : refused;
       if (waits !== undefined) return waits;
     }
-    const report = await this.#putBack(piece, `it runs ${configOf(piece)}`, signal);
+    const report = await this.#returnToService(piece, `it runs ${configOf(piece)}`, signal);
     if (report.note === undefined)
       this.#reporters(piece).log.info({ node: name, config: configOf(piece) }, 'node is updated');
     return report;
@@ -334,7 +334,7 @@ export class NodeWork {
    * Removes everything of ours from the node: grant, conditions, cordon, lease. A cordon that was left to others, with
    * the lease, is lifted under the lease as well.
    */
-  async #putBack(piece: WorkPiece, why: string, signal: AbortSignal): Promise<StepReport> {
+  async #returnToService(piece: WorkPiece, why: string, signal: AbortSignal): Promise<StepReport> {
     const { node } = piece;
     const mark = node.metadata.annotations?.[annotations.cordonedByShale];
     if (mark === 'true') {

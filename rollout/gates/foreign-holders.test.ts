@@ -78,7 +78,7 @@ describe('a rollout', () => {
     expect([...steps]).toEqual([]);
     expect(skipped).toEqual([{ name: 'a', reason: 'Cordoned', message: 'cordoned, and not by Shale' }]);
     expect(unavailable).toEqual([
-      { name: 'a', why: 'cordoned, and not by Shale', wayBack: 'kubectl uncordon a' },
+      { name: 'a', why: 'cordoned, and not by Shale', remedy: 'kubectl uncordon a' },
     ]);
   });
 

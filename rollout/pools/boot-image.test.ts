@@ -120,7 +120,7 @@ describe('a pool whose target is none of its own images', () => {
     ['keeps its image while another is built', awaiting, rollout(OLD)],
     ['keeps its image while it has no target', { kind: 'none', why: '' }, rollout(OLD)],
     ['has none in standard mode', { kind: 'standard', target: { config: 'rendered-worker-2' } }, undefined],
-    ['goes back with a rollback, at once', held(image('c')), { image: image('c'), proof: 'Rollback' }],
+    ['rolls back with a rollback, at once', held(image('c')), { image: image('c'), proof: 'Rollback' }],
     ['has none while a rollback holds it in standard mode', held(undefined), undefined],
   ])('%s', (_what, target, after) => {
     expect(bootImage({ target, before: rollout(OLD), states: [runs, behind] })).toEqual(after);

@@ -220,7 +220,7 @@ function report(
       ...observation.nodes.filter(isDownUnassigned).map(unassignedTaker),
       ...states.flatMap((state) => slotTaker(state) ?? []),
     ],
-    halted: halt.kind === 'none' ? undefined : [halt.why, ...noWayBack(observation)].join('; '),
+    halted: halt.kind === 'none' ? undefined : [halt.why, ...noRollback(observation)].join('; '),
     rollbackTo: halt.kind === 'none' ? undefined : rollbackTo(observation),
   };
 }
@@ -282,7 +282,7 @@ const SKIPPED_RETRY = 30_000;
 /** ms; Node's timers are limited to 2^31 - 1 ms, and a clock that was set has to be noticed in time. */
 const LONGEST_WAIT = 3_600_000;
 
-/** Nothing begins before the pool has the image that its nodes go to, or the label by which they go back to it. */
+/** Nothing begins before the pool has the image that its nodes go to, or the label by which they roll back to it. */
 function isReadyToTake(target: PoolTarget): boolean {
   return target.kind !== 'awaiting-image' && !(target.kind === 'rolled-back' && target.awaits !== undefined);
 }
@@ -301,8 +301,8 @@ function isDownUnassigned(observed: ObservedNode): boolean {
 function unassignedTaker({ node }: ObservedNode): SlotTaker {
   const { name } = node.metadata;
   return isReady(node)
-    ? { name, why: 'new and cordoned', wayBack: `kubectl uncordon ${name}` }
-    : { name, why: 'new and not Ready', wayBack: `look at its kubelet: kubectl describe node ${name}` };
+    ? { name, why: 'new and cordoned', remedy: `kubectl uncordon ${name}` }
+    : { name, why: 'new and not Ready', remedy: `look at its kubelet: kubectl describe node ${name}` };
 }
 
 /** A percentage is of the nodes that pods run on. */
@@ -339,7 +339,7 @@ function rollbackTo(observation: PoolObservation): NodeTarget | undefined {
  * A pool is never switched to standard mode automatically: that reboots every node that runs the image, while the nodes
  * that failed have rolled back already. So a pool has nothing to roll back to from its first image.
  */
-function noWayBack({ pool, settings, target, lastGood }: PoolObservation): string[] {
+function noRollback({ pool, settings, target, lastGood }: PoolObservation): string[] {
   if (!settings.autoRollback || target.kind !== 'layered' || lastGood?.() !== undefined) return [];
   return [
     `it is not rolled back because no earlier image of the pool is known to work; shale disable --pool ${pool.metadata.name} switches its nodes to standard mode`,

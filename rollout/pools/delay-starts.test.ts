@@ -207,7 +207,7 @@ describe('what undoes a change waits for nothing', () => {
     expect(starts(states, { ...both, target })).toEqual({ begin: 'a,b', waits: [] });
   });
 
-  it('nodes that go back to what their whole pool ran', () => {
+  it('nodes that roll back to what their whole pool ran', () => {
     const seen = { ...both, target: back, pool: completed('rendered-1'), record: twice };
     expect(starts(states, seen, runs('rendered-2'))).toEqual({ begin: 'a,b', waits: [] });
   });

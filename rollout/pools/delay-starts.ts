@@ -148,7 +148,7 @@ function goesBack(
   if (target.kind !== 'standard' && target.kind !== 'layered') return false;
   if (pool.status?.configuration?.name !== target.target.config) return false;
   const { configVersion, configImage, mode } = machineConfigNode?.status ?? {};
-  // Leaving layering, or entering it, is no way back: every node reboots for it.
+  // Leaving layering, or entering it, is no rollback: every node reboots for it.
   if ((mode === 'Layered') !== (target.kind === 'layered')) return false;
   const runs = { config: configVersion?.current, image: configImage?.currentImage };
   const recorded = record.map(recordedTarget);

@@ -292,7 +292,7 @@ describe('Updating', () => {
     expect(verdict(given)).toBe(
       `True NodesUpdating ${COUNT}; a: pulling; b: is being drained; c: not waited for: switched off on request`,
     );
-    const unavailable = [{ name: 'b', why: 'not Ready', wayBack: '' }];
+    const unavailable = [{ name: 'b', why: 'not Ready', remedy: '' }];
     expect(verdict({ ...given, decision: { steps, unavailable } })).toMatch(/b: unavailable: not Ready/);
     const skipped = [{ name: 'b', ...heldBy('its lease is held by ops') }];
     expect(verdict({ ...given, decision: { steps, unavailable, skipped } })).toMatch(/b: skipped: its lease/);

@@ -158,10 +158,10 @@ describe('unavailable nodes', () => {
       {
         name: 'new-1',
         why: 'new and not Ready',
-        wayBack: 'look at its kubelet: kubectl describe node new-1',
+        remedy: 'look at its kubelet: kubectl describe node new-1',
       },
-      { name: 'new-2', why: 'new and cordoned', wayBack: 'kubectl uncordon new-2' },
-      { name: 'b', why: 'cordoned, and not by Shale', wayBack: 'kubectl uncordon b' },
+      { name: 'new-2', why: 'new and cordoned', remedy: 'kubectl uncordon new-2' },
+      { name: 'b', why: 'cordoned, and not by Shale', remedy: 'kubectl uncordon b' },
     ]);
   });
 

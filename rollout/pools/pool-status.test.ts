@@ -173,7 +173,7 @@ describe('a pool on its way', () => {
   });
 
   it('says which nodes others have taken out of service, and that nothing begins for that', () => {
-    const unavailable = [{ name: 'c', why: 'cordoned, and not by Shale', wayBack: 'kubectl uncordon c' }];
+    const unavailable = [{ name: 'c', why: 'cordoned, and not by Shale', remedy: 'kubectl uncordon c' }];
     const message = (slotsTaken: boolean) =>
       verdict(
         statusOf([behind, aState('c')], { decision: aDecision([behind], { unavailable, slotsTaken }) }),

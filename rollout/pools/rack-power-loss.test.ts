@@ -183,7 +183,7 @@ it('the rollout stays stopped and says why, however many nodes booted the target
   );
 });
 
-it('a target that most nodes booted without a grant is nothing that a later rollout goes back to', () => {
+it('a target that most nodes booted without a grant is nothing that a later rollout rolls back to', () => {
   const neverComplete = { status: {} };
   const booted = rackOf(8, 1);
   expect(lastGoodOf(booted, layered(next), neverComplete)).toBeUndefined();
@@ -191,7 +191,7 @@ it('a target that most nodes booted without a grant is nothing that a later roll
   expect(lastGoodOf(before, layered(next), neverComplete)).toEqual(former);
 });
 
-it('no more nodes go back at a time than may be unavailable', () => {
+it('no more nodes roll back at a time than may be unavailable', () => {
   fc.assert(
     fc.property(fc.integer({ min: 2, max: 12 }), fc.integer({ min: 1, max: 4 }), (booted, maxUnavailable) => {
       let nodes = rackOf(booted, 1).map((each) => assignFormer(each));
@@ -200,9 +200,9 @@ it('no more nodes go back at a time than may be unavailable', () => {
         nodes = nodes.map((each) => carryOut(each, steps));
         const disrupted = nodes.filter(({ node }) => node.spec?.unschedulable === true);
         expect(disrupted.length).toBeLessThanOrEqual(maxUnavailable);
-        // One of those that go back does, and the others are still at it.
+        // One of those that roll back does, and the others are still at it.
         const first = disrupted.find(({ machineConfigNode: of }) => of?.spec.grant !== undefined);
-        nodes = nodes.map((each) => (each === first ? wentBack(each) : each));
+        nodes = nodes.map((each) => (each === first ? rolledBack(each) : each));
       }
       const currentOf = ({ machineConfigNode }: ObservedNode) =>
         machineConfigNode?.status?.configImage?.currentImage;
@@ -253,7 +253,7 @@ function carryOut(each: ObservedNode, steps: PoolDecision['steps']): ObservedNod
 }
 
 /** @returns a node that was granted the former target and has booted it. */
-function wentBack(each: ObservedNode): ObservedNode {
+function rolledBack(each: ObservedNode): ObservedNode {
   const { machineConfigNode: of } = each;
   if (of?.spec.grant === undefined) return each;
   const status = { ...runs(former), conditions: [condition('Updated')], lastUpdate: updateTo(former, {}) };

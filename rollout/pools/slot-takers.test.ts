@@ -64,7 +64,7 @@ describe('nothing can start, and what would change it', () => {
       unavailable: [`${name}1`],
       most: 1,
     }));
-    const taker = { why: 'not Ready', wayBack: 'look at it' };
+    const taker = { why: 'not Ready', remedy: 'look at it' };
     const takers = names.length === 0 ? [] : ['a1', 'b1', 'c1'].map((name) => ({ name, ...taker }));
     expect(formatSlotsTaken(takers, domains)).toMatch(expected);
   });
@@ -73,7 +73,7 @@ describe('nothing can start, and what would change it', () => {
     const takers = ['a', 'b', 'c', 'd', 'e'].map((name) => ({
       name,
       why: 'not Ready',
-      wayBack: `look at ${name}`,
+      remedy: `look at ${name}`,
     }));
     expect(formatSlotsTaken(takers)).toBe(
       'no node can start: 5 nodes use up maxUnavailable: a (not Ready; look at a), b (not Ready; look at b), c (not Ready; look at c) and 2 more; bring one back, or raise maxUnavailable',

@@ -12,17 +12,17 @@ export interface SlotTaker {
   readonly name: string;
   readonly why: string;
   /** What a person does to bring it back, as a clause. */
-  readonly wayBack: string;
+  readonly remedy: string;
 }
 
 /** @returns undefined for a node that takes none, or that the rollout itself disrupts. */
 export function slotTaker(node: NodeState): SlotTaker | undefined {
   const why = unavailableBecause(node);
-  return why === undefined ? undefined : { name: node.name, why, wayBack: wayBack(node) };
+  return why === undefined ? undefined : { name: node.name, why, remedy: remedy(node) };
 }
 
 /** @returns what a person does so that a node that is held, failed or down takes part again. */
-export function wayBack({
+export function remedy({
   name,
   claims: { holders },
   update: { progress, failedAtTarget },
@@ -59,7 +59,7 @@ const NAMED = 3;
  * @returns that nothing can start, because of whom, and what would change it: for a condition or a screen.
  */
 export function formatSlotsTaken(
-  all: readonly Pick<SlotTaker, 'name' | 'why' | 'wayBack'>[],
+  all: readonly Pick<SlotTaker, 'name' | 'why' | 'remedy'>[],
   domains: readonly FullDomain[] = [],
 ): string {
   const inDomains = new Set(domains.flatMap(({ unavailable }) => unavailable));
@@ -68,8 +68,8 @@ export function formatSlotsTaken(
   const [nothing, limit] = whatIsFull([...new Set(domains.map(({ name }) => name))]);
   if (first === undefined) return `${nothing} can start: ${limit} is used up; raise it`;
   if (others.length === 0)
-    return `${nothing} can start: node ${first.name} uses up ${limit}: ${first.why}; ${first.wayBack}; or raise ${limit}`;
-  const named = takers.map(({ name, why, wayBack: way }) => `${name} (${why}; ${way})`);
+    return `${nothing} can start: node ${first.name} uses up ${limit}: ${first.why}; ${first.remedy}; or raise ${limit}`;
+  const named = takers.map(({ name, why, remedy }) => `${name} (${why}; ${remedy})`);
   return `${nothing} can start: ${takers.length} nodes use up ${limit}: ${shortList(named, NAMED)}; bring one back, or raise ${limit}`;
 }
 

@@ -91,7 +91,7 @@ export class RenderedGarbage {
           status?.plan?.config,
         ]),
       ...machineOSBuilds.list().map(({ spec }) => spec.machineConfig.name),
-      // What a pool may go back to.
+      // What a pool may roll back to.
       ...poolRevisions
         .list()
         .filter((revision) => !isOrphanedRevision(revision, pools))

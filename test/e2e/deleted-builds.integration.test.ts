@@ -96,7 +96,7 @@ async function buildNext(pool: string, text: string): Promise<MachineOSBuild> {
   return build;
 }
 
-/** `kubectl delete mosb`, and the revision by which a rollback could go back to its image. */
+/** `kubectl delete mosb`, and the revision by which a rollback could roll back to its image. */
 async function deleteBuild({ metadata }: MachineOSBuild): Promise<void> {
   await under.cluster.client.delete(MachineOSBuilds, metadata.name, { signal });
 }

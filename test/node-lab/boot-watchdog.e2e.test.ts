@@ -43,7 +43,7 @@ const startsPods = ({ machine }: BootedNode) =>
       () => true,
       () => false,
     );
-const wentBackFrom =
+const rolledBackFrom =
   (config: string, reason = 'KubeletNeverStarted') =>
   (object: MachineConfigNode) =>
     object.status?.lastUpdate?.config === config && degraded(object)?.reason === reason;
@@ -80,7 +80,7 @@ describe.skipIf(noLab !== undefined)(
       expect(await lab.sh('systemctl is-system-running --wait')).toBe('running');
     };
 
-    it('goes back by itself to standard mode, with its files, and says why', async () => {
+    it('rolls back by itself to standard mode, with its files, and says why', async () => {
       await updates.render('rendered-1', 'standard\n');
       await updates.wantStandard('rendered-1');
       await lab.until('standard mode', isAt('rendered-1'));
@@ -89,7 +89,7 @@ describe.skipIf(noLab !== undefined)(
 
       const broken = await updates.build('rendered-2', undefined, [BROKEN]);
       await updates.want('rendered-2', broken, 'Disrupt');
-      const back = await lab.until('the way back', wentBackFrom('rendered-2'));
+      const back = await lab.until('the rollback', rolledBackFrom('rendered-2'));
       expect(degraded(back)?.message).toMatch(
         /^kubelet\.service was not running within 15 s of boot, so no daemon could start; the host rolled back by itself: [\s\S]*unknown flag: --container-runtime/,
       );
@@ -107,7 +107,7 @@ describe.skipIf(noLab !== undefined)(
     it('does not try that target again', async () => {
       const bootID = await lab.node.host.bootID();
       await lab.killDaemon();
-      await lab.until('the same again', wentBackFrom('rendered-2'));
+      await lab.until('the same again', rolledBackFrom('rendered-2'));
       expect(await lab.node.host.bootID()).toBe(bootID);
     });
 
@@ -121,12 +121,12 @@ describe.skipIf(noLab !== undefined)(
     });
 
     it.runIf(drawn.includes('image'))(
-      'goes back by itself to an image, where the kubelet runs and the daemon does not',
+      'rolls back by itself to an image, where the kubelet runs and the daemon does not',
       async () => {
         const before = await booted();
         const without = [text(NO_REGISTRY, '')];
         await updates.want('rendered-4', await updates.build('rendered-4', undefined, without), 'Disrupt');
-        const back = await lab.until('the way back', wentBackFrom('rendered-4', 'DaemonNeverStarted'));
+        const back = await lab.until('the rollback', rolledBackFrom('rendered-4', 'DaemonNeverStarted'));
         expect(degraded(back)?.message).toContain(
           'no daemon started within 15 s of boot, although kubelet.service was running; the host rolled back by itself',
         );
@@ -183,7 +183,7 @@ describe.skipIf(noLab !== undefined)(
         await updates.render('rendered-6', 'of the broken image\n');
         const osImage = await lab.push({ entries: [...STOCK, BROKEN] });
         await updates.wantStandard('rendered-6', osImage);
-        const back = await lab.until('the way back', wentBackFrom('rendered-6'));
+        const back = await lab.until('the rollback', rolledBackFrom('rendered-6'));
         expect(back.status).toMatchObject({ mode: 'Standard', configVersion: { current: 'rendered-5' } });
         expect((await booted()).image).toBe(lab.stock);
         expect(await lab.sh(`cat ${CONFIG}`)).toBe('standard');

@@ -122,10 +122,10 @@ describe.skipIf(noLab !== undefined)(
       expect(await lab.sh('systemctl is-active lab.service')).toBe('active');
     });
 
-    it('goes back from an image whose health check fails', async () => {
+    it('rolls back from an image whose health check fails', async () => {
       const before = await booted();
       await want('rendered-6', await build('rendered-6', undefined, [FAILING_CHECK]), 'Disrupt');
-      const back = await lab.until('the way back', isRolledBack);
+      const back = await lab.until('the rollback', isRolledBack);
       await lab.until('the reason', (object) => degraded(object)?.reason === 'HealthCheckFailed');
       expect(back.status?.lastUpdate?.message).toBe(FAILED_CHECK);
       expect((await booted()).image).toBe(before.image);

@@ -88,12 +88,12 @@ export function machineUpdates(machine: TestedMachine, host: HostOfUpdates): voi
     expect(await sh(`cat ${CONFIG} /etc/motd`)).toBe('rendered-4\nedited here');
   });
 
-  it('goes back from an image whose health check fails', async () => {
+  it('rolls back from an image whose health check fails', async () => {
     const boot = await bootID();
     const more = [kernelArgument('lab.karg=2'), FAILING_CHECK];
     const image = await machine.updates.build('rendered-5', undefined, more);
     await machine.updates.want('rendered-5', image, 'Disrupt');
-    const { status } = await machine.lab.until('the way back', isRolledBack);
+    const { status } = await machine.lab.until('the rollback', isRolledBack);
     expect(status?.lastUpdate?.message).toBe(FAILED_CHECK);
     expect(await bootID()).not.toBe(boot);
     expect(await kernelArguments()).toContain('lab.karg=1');

@@ -17,7 +17,7 @@ import { createComposefsNode } from './composefs-node.ts';
 const restart: DisruptionAction = { type: 'Restart', service: 'chronyd.service' };
 
 describe.skipIf(noDirectoryNodes !== undefined)('a daemon on a host of bootc without ostree', () => {
-  test('writes a config, goes into layering, reboots for each image, goes back to one and leaves again', {
+  test('writes a config, goes into layering, reboots for each image, returns to one and leaves again', {
     timeout: patience(300_000),
   }, async () => {
     await using node = await createComposefsNode();
@@ -104,7 +104,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon on a host of bootc wit
     expect(switched).toEqual([first, second, node.stock]);
   });
 
-  test('goes back from an image whose health check fails, without the registry, with an edit of the admin’s', {
+  test('rolls back from an image whose health check fails, without the registry, with an edit of the admin’s', {
     timeout: patience(300_000),
   }, async () => {
     await using node = await createComposefsNode();
@@ -141,7 +141,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon on a host of bootc wit
     second = await build('rendered-2', failing);
     await ask('rendered-2', second);
     const back = await daemon.until(
-      'the way back',
+      'the rollback',
       ({ status }) =>
         status?.lastUpdate?.result === 'RolledBack' && status.configImage?.currentImage === first,
     );

@@ -7,7 +7,7 @@ import type { WriteTarget } from './write-log.ts';
 export type RestoreTarget = WriteTarget & Pick<ComparedHost, 'wrongLabels'>;
 
 /**
- * Puts back what somebody has changed of the content that Shale manages on the running root, SELinux labels too.
+ * Restores what somebody has changed of the content that Shale manages on the running root, SELinux labels too.
  *
  * /usr is left alone on a node with an image: it is read-only, and the next boot has it as the image does.
  *

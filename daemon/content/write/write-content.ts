@@ -158,7 +158,7 @@ async function planContent(
     plan: { ...plan, originals: { ...plan.originals, config } },
     passwords: await passwordsOf(target, write),
     before,
-    // In standard mode the two configs are all there is to know: the write has put back the rest itself.
+    // In standard mode the two configs are all there is to know: the write has restored the rest itself.
     state: stateAfter(plan, isWithinStandard(target, write) ? new Map() : before.state),
   };
 }

@@ -153,9 +153,9 @@ export async function finishOrUndoWrite(target: WriteTarget): Promise<'nothing' 
     await dropUnusedOriginals(stateDir, await readOriginals(stateDir));
     return 'nothing';
   }
-  const putBack = await undoTree(target, log);
+  const undone = await undoTree(target, log);
   // The write is undone: what stays to be done is reported, and the undo not begun again.
-  const failure = await labelAgain(target, log.root, putBack).catch((error: unknown) => ({ cause: error }));
+  const failure = await labelAgain(target, log.root, undone).catch((error: unknown) => ({ cause: error }));
   const originals = originalsOf(log.originals);
   await writeOriginals(stateDir, originals);
   await dropUnusedOriginals(stateDir, originals);
@@ -163,7 +163,7 @@ export async function finishOrUndoWrite(target: WriteTarget): Promise<'nothing' 
   if (log.state !== undefined) await writeStatePaths(target.varRoot ?? target.root, new Map(log.state));
   await closeWriteLog(stateDir);
   if (failure !== undefined) {
-    const names = putBack.map(({ name }) => name).join(', ');
+    const names = undone.map(({ name }) => name).join(', ');
     throw new UnlabelledError(`${names}: undone, but without the label that they had`, failure);
   }
   return 'undone';
@@ -174,7 +174,7 @@ export class UnlabelledError extends Error {
   override readonly name = 'UnlabelledError';
 }
 
-/** A copy that is put back has the label of its directory. An undo is not cancelled. */
+/** A copy that is restored has the label of its directory. An undo is not cancelled. */
 async function labelAgain(
   target: WriteTarget,
   root: string,
@@ -206,7 +206,7 @@ async function undoTree(
   const isLeft = ({ name }: Touched) => !(isGone && rootOf(roots, name) === root);
   for (const each of touched.toReversed()) if (isLeft(each)) await ignoringTheirs(clear(roots, each));
   for (const [index, each] of touched.entries()) {
-    if (isLeft(each)) await ignoringTheirs(putBack(roots, each, backupAt(stateDir, index)));
+    if (isLeft(each)) await ignoringTheirs(restoreBackup(roots, each, backupAt(stateDir, index)));
   }
   // All of them: an undo that was killed may have put some back before.
   const wereThere = touched.filter((each) => each.before !== undefined && isLeft(each));
@@ -245,7 +245,7 @@ async function clear(roots: TreeRoots, touched: Touched): Promise<void> {
   await parent.sync();
 }
 
-async function putBack(roots: TreeRoots, touched: Touched, backup: string): Promise<void> {
+async function restoreBackup(roots: TreeRoots, touched: Touched, backup: string): Promise<void> {
   const { name, before } = touched;
   await using tree = new HostTree(roots);
   const now = await tree.entry(name, HASH_UP_TO);

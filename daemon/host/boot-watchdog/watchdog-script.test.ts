@@ -15,7 +15,7 @@ const script = watchdogScript({
   bootScript: OSTREE_BOOT_SCRIPT,
 });
 
-test('the program is a POSIX shell’s, and knows its deployment, its limit and the way back', () => {
+test('the program is a POSIX shell’s, and knows its deployment, its limit and the rollback', () => {
   execFileSync('sh', ['-n'], { input: script });
   expect(script).toContain(`\ndeployment=${DEPLOYMENT}\nlimit=900\nlongest=3600\n`);
   expect(script).toContain('back() {\nbootc rollback\n}');

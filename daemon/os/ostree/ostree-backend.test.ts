@@ -212,7 +212,7 @@ describe('an image that comes', () => {
   });
 });
 
-describe('the way back', () => {
+describe('the rollback', () => {
   test('unstages everything that is before what runs', async () => {
     const { backend, stage, host } = await hostUnderTest();
     const { id } = await stage(first);

@@ -184,14 +184,14 @@ describeMachine(
       expect(await sh(`cat ${CONFIG} /etc/motd ${LIVE}`)).toBe('rendered-3\nedited here\nlive');
     });
 
-    it('goes back from an image whose health check fails', async () => {
+    it('rolls back from an image whose health check fails', async () => {
       const image = await machine.updates.build('rendered-4', undefined, [
         kernelArgument('lab.karg=2'),
         FAILING_CHECK,
       ]);
       await machine.updates.want('rendered-4', image, 'Disrupt');
       const { status: reported } = await timed('until rendered-4 is rolled back', () =>
-        machine.lab.until('the way back', isRolledBack),
+        machine.lab.until('the rollback', isRolledBack),
       );
       expect(reported?.lastUpdate?.message).toBe(FAILED_CHECK);
       expect(await kernelArguments()).toContain('lab.karg=1');
@@ -201,13 +201,13 @@ describeMachine(
       );
     });
 
-    it('goes back by itself from an image in which no daemon starts', async () => {
+    it('rolls back by itself from an image in which no daemon starts', async () => {
       const masked = link(`/etc/systemd/system/${DAEMON_SERVICE}`, '/dev/null');
       const image = await machine.updates.build('rendered-5', undefined, [masked]);
       await machine.updates.want('rendered-5', image, 'Disrupt');
       const back = await timed('until rendered-5 is rolled back by the boot watchdog', () =>
         machine.lab.until(
-          'the way back',
+          'the rollback',
           (object) =>
             object.status?.lastUpdate?.config === 'rendered-5' && degraded(object)?.reason !== undefined,
         ),
