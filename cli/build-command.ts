@@ -47,7 +47,7 @@ import {
   rethrow,
   withRegistryFlags,
 } from './command-line/registry-flags.ts';
-import { renderPool } from './render-command.ts';
+import { renderingOfPool } from './render-command.ts';
 
 /** `shale build`: builds the image that the Machine OS Builder would build from these files. */
 export function buildCommand(): Command {
@@ -120,7 +120,7 @@ async function build(options: BuildOptions): Promise<void> {
   const cluster = offlineCluster(objects);
   refuseMalformed(cluster);
   const policies = await policiesFor(cluster, options, signal);
-  const { rendered, configs } = renderPool(cluster, options.pool);
+  const { rendered, configs } = renderingOfPool(cluster, options.pool);
   const froms = options.from.length === 0 ? [] : await stateBefore(client, before, options, signal);
   const result = await buildForArchitectures(
     client,
@@ -215,7 +215,7 @@ async function stateBefore(
   const { pool, base: baseImage, push: pushSpec } = options;
   const cluster = offlineCluster(objects);
   refuseMalformed(cluster);
-  const { rendered: config } = renderPool(cluster, pool);
+  const { rendered: config } = renderingOfPool(cluster, pool);
   const spec = specFor(cluster, pool);
   const states: KnownState[] = [];
   for (const architecture of new Set(options.architecture)) {

@@ -30,7 +30,7 @@ export function renderCommand(): Command {
         isLive: flags.filename.length === 0,
       });
       refuseMalformed(cluster);
-      const { rendered } = renderPool(cluster, flags.pool);
+      const { rendered } = renderingOfPool(cluster, flags.pool);
       const warnings = warningsOf(cluster);
       reportWarnings(warnings);
       if (flags.output === 'name') print(rendered.metadata.name);
@@ -40,7 +40,7 @@ export function renderCommand(): Command {
 }
 
 /** @returns what the pool of a name is rendered to. @throws {CommandError} when there is no such pool, or it can't be. */
-export function renderPool(cluster: OfflineCluster, name: string) {
+export function renderingOfPool(cluster: OfflineCluster, name: string) {
   const rendering = renderOffline(cluster, poolNamed(cluster.pools, name));
   if (rendering.ok) return rendering;
   throw new CommandError(`pool ${name} can't be rendered:\n  ${rendering.problems.join('\n  ')}`);

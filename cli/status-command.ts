@@ -7,7 +7,7 @@ import { UsageError } from './command-line/exit-codes.ts';
 import { createScreen, outputFlag, print } from './command-line/output.ts';
 import { printAs } from './command-line/print-as.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
-import { type FleetFlags, failOnUnread, membersOf, onMembers, withClusters } from './fleet/fleet.ts';
+import { type FleetFlags, failOnUnread, fleetOf, onFleet, withClusters } from './fleet/fleet.ts';
 import { type ClusterStatus, FleetStatusOutput, formatFleetStatus } from './fleet/fleet-status.ts';
 import { observeCluster, type Places, watchCluster } from './observe/cluster-watch.ts';
 import { nodeArrival, poolsArrival } from './observe/pool-arrival.ts';
@@ -71,7 +71,7 @@ async function showFleet(
   flags: StatusFlags & { readonly clusters: string | true },
 ): Promise<void> {
   const now = Date.now();
-  const findings = await onMembers(await membersOf(flags), flags, (member) => statusOf(name, member, now));
+  const findings = await onFleet(await fleetOf(flags), flags, (member) => statusOf(name, member, now));
   if (isForPeople(flags)) {
     const columns = process.stdout.isTTY ? process.stdout.columns : undefined;
     print(formatFleetStatus(findings, { wide: flags.output === 'wide', now, columns }), STATUS_TONES);

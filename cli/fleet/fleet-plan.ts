@@ -6,7 +6,7 @@ import type { PoolPlan } from '../../predict/plan.ts';
 import { markdownRow } from '../command-line/markdown.ts';
 import { textTable } from '../command-line/output.ts';
 import { PlanOutput } from '../command-line/output-schemas.ts';
-import type { Finding } from './fleet.ts';
+import type { ClusterFinding } from './fleet.ts';
 
 /** What `shale plan --clusters -o json` prints. */
 export const FleetPlanOutput = z.array(
@@ -29,7 +29,7 @@ const HEAD = ['CLUSTER', 'POOL', 'NODES', 'ACTIONS'];
  *   the same.
  */
 export function formatFleetPlan(
-  findings: readonly Finding<ClusterPlan>[],
+  findings: readonly ClusterFinding<ClusterPlan>[],
   details: (plans: readonly PoolPlan[]) => string,
 ): string {
   const blocks = groupsOf(findings, details).map(
@@ -40,7 +40,7 @@ export function formatFleetPlan(
 
 /** @returns the same as Markdown, for a comment on a pull request. */
 export function formatFleetPlanMarkdown(
-  findings: readonly Finding<ClusterPlan>[],
+  findings: readonly ClusterFinding<ClusterPlan>[],
   details: (plans: readonly PoolPlan[]) => string,
 ): string {
   const rows = findings.flatMap(rowsOf).map((row) => markdownRow(row));
@@ -53,7 +53,7 @@ export function formatFleetPlanMarkdown(
   ].join('\n\n');
 }
 
-function rowsOf(finding: Finding<ClusterPlan>): string[][] {
+function rowsOf(finding: ClusterFinding<ClusterPlan>): string[][] {
   const { cluster } = finding;
   if ('error' in finding) return [[cluster, '-', '-', `unknown: ${finding.error}`]];
   return finding.plans.map((plan) => [cluster, plan.pool, ...costOf(plan)]);
@@ -73,7 +73,7 @@ interface Group {
 }
 
 function groupsOf(
-  findings: readonly Finding<ClusterPlan>[],
+  findings: readonly ClusterFinding<ClusterPlan>[],
   details: (plans: readonly PoolPlan[]) => string,
 ): readonly Group[] {
   const known = findings.flatMap((finding) =>

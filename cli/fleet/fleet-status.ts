@@ -4,7 +4,7 @@ import { narrowedTable, wrapped } from '../command-line/fitted-text.ts';
 import { type Column, POOL_COLUMNS } from '../observe/status-columns.ts';
 import { poolLines } from '../observe/status-text.ts';
 import { StatusOutput, type StatusView } from '../observe/status-view.ts';
-import type { Finding } from './fleet.ts';
+import type { ClusterFinding } from './fleet.ts';
 
 /** What `shale status --clusters -o json` prints. */
 export const FleetStatusOutput = z.array(
@@ -32,7 +32,7 @@ interface TextOptions {
  *   to the status of the cluster.
  */
 export function formatFleetStatus(
-  findings: readonly Finding<ClusterStatus>[],
+  findings: readonly ClusterFinding<ClusterStatus>[],
   { wide, now, columns }: TextOptions,
 ): string {
   const shown = POOL_COLUMNS.filter(({ only }) => only === undefined || (only === 'wide') === wide);
@@ -50,7 +50,11 @@ export function formatFleetStatus(
 
 type PoolColumn = (typeof POOL_COLUMNS)[number] extends Column<infer Row> ? Column<Row> : never;
 
-function rowsOf(finding: Finding<ClusterStatus>, columns: readonly PoolColumn[], now: number): string[][] {
+function rowsOf(
+  finding: ClusterFinding<ClusterStatus>,
+  columns: readonly PoolColumn[],
+  now: number,
+): string[][] {
   const { cluster } = finding;
   if ('error' in finding)
     return [[cluster, ...columns.map(({ head }) => (head === 'STATE' ? 'Unknown' : '-'))]];
@@ -59,7 +63,7 @@ function rowsOf(finding: Finding<ClusterStatus>, columns: readonly PoolColumn[],
   return pools.map((pool) => [cluster, ...columns.map(({ cell }) => cell(pool, now))]);
 }
 
-function linesOf(finding: Finding<ClusterStatus>, now: number): readonly string[] {
+function linesOf(finding: ClusterFinding<ClusterStatus>, now: number): readonly string[] {
   const { cluster } = finding;
   if ('error' in finding) return [`error: cluster ${cluster}: ${finding.error}`];
   const { pools, remarks } = finding.status;
@@ -69,7 +73,7 @@ function linesOf(finding: Finding<ClusterStatus>, now: number): readonly string[
   ];
 }
 
-function summaryOf(findings: readonly Finding<ClusterStatus>[]): string {
+function summaryOf(findings: readonly ClusterFinding<ClusterStatus>[]): string {
   const pools = findings.flatMap((finding) => ('error' in finding ? [] : finding.status.pools));
   const nodes = pools.reduce((sum, pool) => sum + pool.nodes.total, 0);
   const updated = pools.reduce((sum, pool) => sum + pool.nodes.updated, 0);

@@ -17,7 +17,7 @@ export interface FleetFlags extends ClusterFlags {
 }
 
 /** One of several clusters. */
-export interface Member {
+export interface FleetCluster {
   /** The file of its kubeconfig without its ending, or namespace and name of its Cluster. */
   readonly cluster: string;
   /** The flags of a command on it alone. */
@@ -25,7 +25,7 @@ export interface Member {
 }
 
 /** What was found out of one of several clusters; `error`: why nothing was. */
-export type Finding<T> = { readonly cluster: string } & (T | { readonly error: string });
+export type ClusterFinding<T> = { readonly cluster: string } & (T | { readonly error: string });
 
 /** At a time: a fleet may have hundreds, and each is several lists. */
 const CLUSTERS_AT_ONCE = 8;
@@ -50,15 +50,15 @@ export function withClusters(command: Command, ...excluded: string[]): Command {
 }
 
 /** @returns the clusters that the flags name, in order of their names. @throws {CommandError} where there are none. */
-export async function membersOf(
+export async function fleetOf(
   flags: FleetFlags & { readonly clusters: string | true },
-): Promise<readonly Member[]> {
+): Promise<readonly FleetCluster[]> {
   const members = flags.clusters === true ? await managedBy(flags) : await filesIn(flags.clusters);
   return members.toSorted(by(({ cluster }) => cluster));
 }
 
 /** Directories of kubeconfigs also have others, such as a README: what is no kubeconfig is reported as a cluster. */
-async function filesIn(dir: string): Promise<readonly Member[]> {
+async function filesIn(dir: string): Promise<readonly FleetCluster[]> {
   const files = await readdir(dir, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
     const why = error.code === 'ENOTDIR' ? 'is not a directory' : "can't be read";
     throw new UsageError(
@@ -76,7 +76,7 @@ async function filesIn(dir: string): Promise<readonly Member[]> {
   throw new UsageError(`--clusters: ${dir} has no files; expected a kubeconfig for each cluster`);
 }
 
-async function managedBy(flags: ClusterFlags): Promise<readonly Member[]> {
+async function managedBy(flags: ClusterFlags): Promise<readonly FleetCluster[]> {
   const secrets = await onCluster(flags, (client, signal) =>
     readAll(client, Secrets, { labelSelector: CLUSTER_NAME, signal }),
   );
@@ -102,12 +102,12 @@ async function managedBy(flags: ClusterFlags): Promise<readonly Member[]> {
  * @returns what was found, in the order of the clusters. @throws {CommandError} when it was interrupted; what is no
  *   error of a cluster.
  */
-export async function onMembers<Flags extends FleetFlags, T extends object>(
-  members: readonly Member[],
+export async function onFleet<Flags extends FleetFlags, T extends object>(
+  members: readonly FleetCluster[],
   flags: Flags,
   work: (flags: Flags) => Promise<T>,
-): Promise<readonly Finding<T>[]> {
-  const found = new Map<string, Finding<T>>();
+): Promise<readonly ClusterFinding<T>[]> {
+  const found = new Map<string, ClusterFinding<T>>();
   await inParallel(members, CLUSTERS_AT_ONCE, async ({ cluster, access }) => {
     try {
       found.set(cluster, { cluster, ...(await work({ ...flags, ...access })) });
@@ -125,7 +125,7 @@ function isOfCluster(error: unknown): boolean {
 }
 
 /** @throws {CommandError} that names the clusters that could not be read, once the others are printed. */
-export function failOnUnread(findings: readonly Finding<object>[]): void {
+export function failOnUnread(findings: readonly ClusterFinding<object>[]): void {
   const unread = findings.filter((finding) => 'error' in finding);
   if (unread.length === 0) return;
   throw new CommandError(

@@ -21,11 +21,11 @@ import {
 } from '../command-line/registry-flags.ts';
 import { type ReportFlags, readReports, withReports } from '../command-line/report-flags.ts';
 import {
-  type Finding,
+  type ClusterFinding,
   type FleetFlags,
   failOnUnread,
-  membersOf,
-  onMembers,
+  fleetOf,
+  onFleet,
   withClusters,
 } from '../fleet/fleet.ts';
 import {
@@ -125,7 +125,7 @@ async function planOne(flags: PlanFlags): Promise<void> {
 }
 
 async function planFleet(flags: PlanFlags & { readonly clusters: string | true }): Promise<void> {
-  const findings = await onMembers(await membersOf(flags), flags, planOf);
+  const findings = await onFleet(await fleetOf(flags), flags, planOf);
   const known = findings.flatMap((finding) => ('error' in finding ? [] : [finding]));
   const warnings = [...new Set(known.flatMap((each) => each.warnings))];
   reportWarnings(warnings);
@@ -210,7 +210,7 @@ function printPlans(plans: readonly PoolPlan[], flags: PlanFlags): void {
   else printAs(flags.output, PlanOutput, plans);
 }
 
-function printFleet(findings: readonly Finding<Planned>[], flags: PlanFlags): void {
+function printFleet(findings: readonly ClusterFinding<Planned>[], flags: PlanFlags): void {
   const shown = shownOf(flags);
   if (flags.output === 'table') print(formatFleetPlan(findings, (plans) => formatPlan(plans, shown)));
   else if (flags.output === 'markdown')
@@ -219,7 +219,7 @@ function printFleet(findings: readonly Finding<Planned>[], flags: PlanFlags): vo
 }
 
 /** Warnings are printed on standard error, as of one cluster. */
-function withoutWarnings(finding: Finding<Planned>): Finding<ClusterPlan> {
+function withoutWarnings(finding: ClusterFinding<Planned>): ClusterFinding<ClusterPlan> {
   return 'error' in finding ? finding : { cluster: finding.cluster, plans: finding.plans };
 }
 

@@ -5,7 +5,7 @@ import { isTestFile, readImportGraph } from '../checks/import-graph.ts';
 
 /** What writes to a terminal, or gives a stream of it to what does. */
 const WRITES =
-  /(?<!')\bconsole\b(?!')|\bprocess\.(stdout|stderr)\b(?!\.(isTTY|columns|rows)\b)|\bwriteSync\(|\/dev\/(tty|std)/;
+  /\bconsole\.|\bprocess\.(stdout|stderr)\b(?!\.(isTTY|columns|rows)\b)|\bwriteSync\(|\/dev\/(tty|std)/;
 
 /** The files of the commands that do, and what they write. */
 const MAY_WRITE: Readonly<Record<string, string>> = {
