@@ -33,6 +33,11 @@ export function formatMachineOwner({ kind, namespace, name }: MachineOwner): str
   return `${kind} ${namespace}/${name}`;
 }
 
+/** @returns who drives a pool, as a noun phrase: `Cluster API (MachineDeployment NAMESPACE/NAME)`. */
+export function formatDriver(owner: MachineOwner): string {
+  return `Cluster API (${formatMachineOwner(owner)})`;
+}
+
 /** @param text as {@link formatMachineOwner} writes it. @throws Error that says what of it is wrong. */
 export function parseMachineOwner(text: string): MachineOwner {
   const [kind = '', reference = '', ...rest] = text.split(' ');

@@ -56,6 +56,12 @@ export const describedAnnotations = {
     on: 'Lease of a node',
     meaning: 'who holds the Lease and why',
   },
+  leaseMachine: {
+    name: 'shale.dev/machine',
+    on: 'Lease of a node',
+    meaning:
+      'who holds the Lease and the Machine of Cluster API that it exempts from MachineHealthChecks: a node that is deleted meanwhile no longer names it',
+  },
   leaseVersion: {
     name: 'shale.dev/version',
     on: 'Lease of the operator or the builder',
@@ -139,7 +145,13 @@ export const describedAnnotations = {
     name: 'shale.dev/cluster-api-update',
     on: 'MachineConfigNode',
     meaning:
-      'JSON `{"owner", "machine", "at"}`, such as `{"owner": "MachineDeployment default/workers", "machine": "default/workers-7xq2", "at": "2026-11-01T12:00:00Z"}`: Cluster API has handed the Machine of the node over for its update (`shale capi-extension` writes it). In a pool with `spec.shale.drivenBy`, only nodes that its owner has handed over get grants. It is removed once the update is done or has failed, the Machine is deleted or its Cluster is paused',
+      'JSON `{"owner", "machine", "at"}`, such as `{"owner": "MachineDeployment default/workers", "machine": "default/workers-7xq2", "at": "2026-11-01T12:00:00Z"}`: Cluster API has handed the Machine of the node over for its update (`shale capi-extension` writes it). In a pool with `spec.shale.drivenBy`, only nodes that its owner has handed over get grants. It is removed once the update is done, the Machine is deleted or its Cluster is paused',
+  },
+  skipRemediation: {
+    name: 'shale.dev/skip-remediation',
+    on: 'Machine (Cluster API)',
+    meaning:
+      'what of Shale keeps MachineHealthChecks off the Machine (`cluster.x-k8s.io/skip-remediation`) while Shale updates its node: `shale-operator`, or `true` for `shale capi-extension`. Each removes only its own mark, together with the other annotation. An annotation of somebody else has no mark, and stays',
   },
   noReboot: {
     name: 'shale.dev/no-reboot',

@@ -33,6 +33,7 @@ const SWITCHED: readonly Switched[] = [
   { component: 'admission-policies', condition: '.Values.admissionPolicies' },
   { component: 'network-policies', condition: '.Values.networkPolicies' },
   { component: 'monitoring', condition: '.Values.monitoring' },
+  { component: 'machine-health-checks', condition: '.Values.machineHealthChecks' },
   { component: 'live-page', condition: '.Values.livePage' },
   {
     component: 'live-page-service',

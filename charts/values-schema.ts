@@ -73,6 +73,9 @@ export const chartValues = z.strictObject({
   createLeaseNamespace: z.boolean().describe('create that namespace'),
   admissionPolicies: z.boolean().describe('reject at admission what would be rejected or undone later'),
   networkPolicies: z.boolean().describe("restrict access to Shale's pods"),
+  machineHealthChecks: z
+    .boolean()
+    .describe('exempt Machines of Cluster API from MachineHealthChecks while their nodes are updated'),
   livePage: z.boolean().describe('run the live page, on the loopback of its pod'),
   livePageTlsSecret: z
     .string()

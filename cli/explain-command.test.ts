@@ -37,6 +37,18 @@ test.each([
     '\n  mode: Layered, r.io/os@sha256:1\n',
   ],
   [
+    'a node that Cluster API has handed over',
+    {
+      ...node,
+      handedOver: {
+        owner: 'MachineDeployment default/workers',
+        machine: 'default/m-1',
+        since: last.startedAt,
+      },
+    },
+    '\n  handed over: by Cluster API (MachineDeployment default/workers), Machine default/m-1, since 2026-11-20T10:00:00Z\n',
+  ],
+  [
     'a change that is being tried',
     { ...node, config: 'rendered-worker-1', tried: 'MachineConfig 99-a is undone at 10:00' },
     'runs rendered-worker-1\n  tried: MachineConfig 99-a is undone at 10:00; shale try cancel undoes it now\n\nlast',

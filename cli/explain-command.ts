@@ -25,6 +25,7 @@ import { UsageError } from './command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { printAs } from './command-line/print-as.ts';
 import { observeCluster, type Places } from './observe/cluster-watch.ts';
+import { formatHandover } from './observe/node-text.ts';
 
 /** `shale explain`: why the last update of a node required what it did, and what the next one requires. */
 export function explainCommand(): Command {
@@ -93,6 +94,8 @@ export const ExplainOutput = z.strictObject({
   /** Its state, as in `shale status`, and what it does or waits for; absent where `next` has them. */
   state: z.string().optional(),
   what: z.string().optional(),
+  /** Cluster API has handed it over for its update: the owner that did, and its Machine. */
+  handedOver: z.strictObject({ owner: z.string(), machine: z.string(), since: z.string() }).optional(),
   /** The target at which it failed and which it doesn't try again by itself, and what to do about that. */
   failed: z.strictObject({ config: z.string(), advice: z.string() }).optional(),
   /** Which MachineConfigs of the pool are undone unless somebody confirms them, as text. */
@@ -143,6 +146,7 @@ export function explainNode(
     osImageStream: streamOf(view.config.current, machineConfigs),
     dispute: disputeOn(cluster, name),
     tried: pool === undefined ? undefined : triedChanges(pool),
+    handedOver: view.handedOver,
     ...(plan === undefined ? situation : {}),
     failed:
       plan === undefined &&
@@ -191,7 +195,7 @@ function updateOf(
 /** @returns the explanation as text, with one line for each cause. */
 export function formatExplanation(explained: NodeExplanation): string {
   const { node, pool, mode, config, image, osImageStream } = explained;
-  const { state, what, dispute, tried, failed, last, next } = explained;
+  const { state, what, dispute, tried, handedOver, failed, last, next } = explained;
   return [
     `node ${node} of pool ${pool} ${config === undefined ? 'has not reported what it runs' : `runs ${config}`}`,
     ...streamLine(osImageStream),
@@ -199,6 +203,7 @@ export function formatExplanation(explained: NodeExplanation): string {
     ...(state === undefined || (state === 'updated' && what === undefined) ? [] : [formatState(state, what)]),
     ...(dispute === undefined ? [] : [`  skipped: ${dispute}`]),
     ...(tried === undefined ? [] : [`  tried: ${tried}; shale try cancel undoes it now`]),
+    ...(handedOver === undefined ? [] : [`  handed over: ${formatHandover(handedOver)}`]),
     '',
     ...(last === undefined
       ? ['last update: none recorded']

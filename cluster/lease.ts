@@ -12,6 +12,8 @@ export interface LeaseRequest {
   readonly durationSeconds: number;
   /** What it is held for, as text; reported beside the holder in an annotation. */
   readonly reason?: string;
+  /** Machine of Cluster API, as `namespace/name`; reported beside the holder in an annotation. */
+  readonly machine?: string | undefined;
   /** Version of the holder, reported beside it in an annotation. */
   readonly version?: string;
 }
@@ -186,11 +188,18 @@ function renewed(
 }
 
 /** With its holder's name: a holder that takes the lease over without knowing the annotations leaves them there. */
-function notesOf({ holder, reason, version }: LeaseRequest): Readonly<Record<string, string>> | undefined {
-  if (reason === undefined && version === undefined) return undefined;
+function notesOf({
+  holder,
+  reason,
+  version,
+  machine,
+}: LeaseRequest): Readonly<Record<string, string>> | undefined {
+  if (reason === undefined && version === undefined && machine === undefined) return undefined;
+  const noted = (text: string | undefined) => (text === undefined ? undefined : `${holder}: ${text}`);
   return present({
-    [annotations.leaseReason]: reason === undefined ? undefined : `${holder}: ${reason}`,
-    [annotations.leaseVersion]: version === undefined ? undefined : `${holder}: ${version}`,
+    [annotations.leaseReason]: noted(reason),
+    [annotations.leaseVersion]: noted(version),
+    [annotations.leaseMachine]: noted(machine),
   });
 }
 
@@ -207,9 +216,18 @@ export function reasonOfHolder({ metadata, spec }: Lease): string | undefined {
 /**
  * @returns the version of the process that holds a lease; undefined when nobody holds it, or the holder doesn't say.
  */
-export function versionOfHolder({ metadata, spec }: Lease): string | undefined {
+export function versionOfHolder(lease: Lease): string | undefined {
+  return noteOfHolder(lease, annotations.leaseVersion);
+}
+
+/** @returns the Machine of Cluster API that the holder of a lease works on, as `namespace/name`. */
+export function machineOfHolder(lease: Lease): string | undefined {
+  return noteOfHolder(lease, annotations.leaseMachine);
+}
+
+function noteOfHolder({ metadata, spec }: Lease, annotation: string): string | undefined {
   const prefix = `${spec?.holderIdentity ?? ''}: `;
-  const noted = metadata.annotations?.[annotations.leaseVersion];
+  const noted = metadata.annotations?.[annotation];
   return noted?.startsWith(prefix) === true && prefix !== ': ' ? noted.slice(prefix.length) : undefined;
 }
 

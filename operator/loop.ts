@@ -21,6 +21,7 @@ import { switchCoverage } from '../opt-in/switch-coverage.ts';
 import { ALL_LANES } from '../rollout/act/carry-out.ts';
 import { PoolRecorder } from '../rollout/act/keep-record.ts';
 import { Lanes } from '../rollout/act/lanes.ts';
+import { MachineRemediation } from '../rollout/act/machine-remediation.ts';
 import { NodeWork } from '../rollout/act/node-work.ts';
 import { allCaches, type Caches } from '../rollout/caches.ts';
 import { AnnotationsController } from '../rollout/controllers/annotations-controller.ts';
@@ -212,7 +213,8 @@ function createControllers(
     onAsked: parts.onSlotAsked,
     now: clocks.monotonic,
   });
-  const work = new NodeWork({ ...shared, leases, machines });
+  const remediation = new MachineRemediation(shared);
+  const work = new NodeWork({ ...shared, leases, machines, remediation });
   const lanes = new Lanes(ALL_LANES);
   const recorder = new PoolRecorder({ ...shared, onProof: parts.onRendered });
   const coverageOf = switchCoverage(caches.layeringSwitch, options.namespace);
@@ -235,7 +237,7 @@ function createControllers(
     policy: new PolicyController(shared),
     certificates: new CertificatesController({ ...shared, ...hands }),
     annotations: new AnnotationsController({ ...shared, leases }),
-    departed: new DepartedNodesController({ ...shared, ...hands, membership, leases, work }),
+    departed: new DepartedNodesController({ ...shared, ...hands, membership, leases, work, remediation }),
     poweredOff: new PoweredOffController({ caches, leases: poweredOffLeases(leasing) }),
     maintenanceDrains: new MaintenanceDrainsController({ ...shared, ...hands }),
     fleetLock: slots,

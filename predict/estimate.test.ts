@@ -175,3 +175,12 @@ test('there is no estimate when no node has to do anything', () => {
   const outcomes = { ...NOTHING, nothing: 3 };
   expect(estimate({ outcomes, nodes: [], rounds: 0, builds: [], image: undefined })).toBeUndefined();
 });
+
+test('a pool that Cluster API drives has no pace of its own', () => {
+  const drivenBy = { kind: 'MachineDeployment', namespace: 'default', name: 'workers' } as const;
+  const input = { nodes: [updated('a', REBOOT, [0, 1])], rounds: 0, builds: [], image: undefined, drivenBy };
+  expect(estimate({ ...input, outcomes: { ...NOTHING, reboot: 2 } })).toEqual({
+    why: 'Cluster API (MachineDeployment default/workers) decides the pace',
+  });
+  expect(estimate({ ...input, outcomes: NOTHING })).toBeUndefined();
+});

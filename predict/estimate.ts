@@ -3,6 +3,7 @@ import { isDisruptive } from '../api/disruption-action.ts';
 import { formatDuration } from '../api/duration.ts';
 import type { MachineConfigNode, UpdateRecord, UpdateTimes } from '../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { formatDriver, type MachineOwner } from '../api/machine-owner.ts';
 import { plural } from '../api/plural.ts';
 import type { Cost } from './cost.ts';
 import type { ImageToBuild } from './image/image-to-build.ts';
@@ -26,6 +27,8 @@ interface EstimateInput {
   /** The pool's. */
   readonly builds: readonly MachineOSBuild[];
   readonly image: ImageToBuild | undefined;
+  /** Who else decides which nodes are updated and when. Absent: nobody. */
+  readonly drivenBy?: MachineOwner | undefined;
 }
 
 /**
@@ -35,10 +38,12 @@ interface EstimateInput {
  *
  * @returns undefined when no node has to do anything.
  */
-export function estimate({ outcomes, nodes, rounds, builds, image }: EstimateInput): Estimate | undefined {
+export function estimate(input: EstimateInput): Estimate | undefined {
+  const { outcomes, nodes, rounds, builds, image, drivenBy } = input;
   const disrupted = outcomes.drain + outcomes.reboot;
   const live = outcomes.live + outcomes.reload + outcomes.restart;
   if (disrupted + live === 0) return undefined;
+  if (drivenBy !== undefined) return { why: `${formatDriver(drivenBy)} decides the pace` };
   const parts = [
     ...(image === undefined ? [] : [buildPart(builds, image)]),
     ...(disrupted === 0 ? [] : [disruptedPart(nodes, disrupted, rounds)]),

@@ -247,7 +247,7 @@ function onNodes(
   return {
     nodes: predicted.length,
     outcomes,
-    time: estimate({ outcomes, nodes, rounds, builds, image }),
+    time: estimate({ outcomes, nodes, rounds, builds, image, drivenBy: pool && settingOf(pool, 'drivenBy') }),
     refusing: will.machineOSConfig === undefined ? orNone(refusingNodes(cluster, standard)) : undefined,
     irreconcilable: orNone(irreconcilableNodes(cluster, change.pool, ignition)),
   };

@@ -1,17 +1,22 @@
 import type { Node } from '../api/kubernetes.ts';
+import type { MachineReference } from '../api/machine-owner.ts';
 import { clusterKind, type Kind, type KubernetesObject } from '../api/object.ts';
 import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
 import { isRecent } from '../cluster/is-recent.ts';
 
-/** The Machine that a Node names; Cluster API and OpenShift each have a kind of that name. */
-interface MachineReference {
-  /** Versions of the kind, the newest first: which of them a cluster serves depends on its age. */
-  readonly kinds: readonly Kind<KubernetesObject>[];
-  readonly namespace: string;
-  readonly name: string;
+/** The parts of a Machine of Cluster API that matter here. */
+export interface ClusterApiMachine extends KubernetesObject {
+  readonly spec?: { readonly providerID?: string };
+  readonly status?: { readonly nodeRef?: { readonly name?: string } };
 }
 
-const machines = (group: string, version: string): Kind<KubernetesObject> => ({
+/** The Machine that a Node names; Cluster API and OpenShift each have a kind of that name. */
+interface NamedMachine extends MachineReference {
+  /** Versions of the kind, the newest first: which of them a cluster serves depends on its age. */
+  readonly kinds: readonly Kind<ClusterApiMachine>[];
+}
+
+const machines = (group: string, version: string): Kind<ClusterApiMachine> => ({
   group,
   version,
   kind: 'Machine',
@@ -19,10 +24,11 @@ const machines = (group: string, version: string): Kind<KubernetesObject> => ({
   namespaced: true,
 });
 const OPENSHIFT_MACHINES = [machines('machine.openshift.io', 'v1beta1')];
-const CLUSTER_API_MACHINES = [
+/** The newest first. */
+export const CLUSTER_API_MACHINES = [
   machines('cluster.x-k8s.io', 'v1beta2'),
   machines('cluster.x-k8s.io', 'v1beta1'),
-];
+] as const;
 
 /** On a Node: `namespace/name` of its Machine (openshift/machine-api-operator, nodelink controller). */
 const OPENSHIFT_MACHINE = 'machine.openshift.io/machine';
@@ -76,25 +82,53 @@ export class MachineLookup {
   }
 }
 
-async function isDeleting(
+async function isDeleting(client: ApiClient, named: NamedMachine, signal: AbortSignal): Promise<boolean> {
+  const found = await findMachine(client, named, signal);
+  return found?.machine.metadata.deletionTimestamp !== undefined;
+}
+
+interface FoundMachine {
+  readonly machine: ClusterApiMachine;
+  /** In the version that the cluster serves. */
+  readonly kind: Kind<ClusterApiMachine>;
+}
+
+async function findMachine(
   client: ApiClient,
-  { kinds, namespace, name }: MachineReference,
+  { kinds, namespace, name }: NamedMachine,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<FoundMachine | undefined> {
   for (const kind of kinds) {
     // A kind that is not served answers 404 like an object that is not there.
     const machine = await client.find(kind, name, { namespace, signal });
-    if (machine !== undefined) return machine.metadata.deletionTimestamp !== undefined;
+    if (machine !== undefined) return { machine, kind };
   }
-  return false;
+  return undefined;
 }
 
-function machineOf({ metadata: { annotations = {} } }: Node): MachineReference | undefined {
-  const [namespace, name] = (annotations[OPENSHIFT_MACHINE] ?? '').split('/');
+/** @returns undefined for one that doesn't exist, and where the kind is not served. @throws ApiError */
+export function findClusterApiMachine(
+  client: ApiClient,
+  reference: MachineReference,
+  signal: AbortSignal,
+): Promise<FoundMachine | undefined> {
+  return findMachine(client, { ...reference, kinds: CLUSTER_API_MACHINES }, signal);
+}
+
+function machineOf(node: Node): NamedMachine | undefined {
+  const [namespace, name] = (node.metadata.annotations?.[OPENSHIFT_MACHINE] ?? '').split('/');
   if (namespace && name) return { kinds: OPENSHIFT_MACHINES, namespace, name };
-  const machine = annotations[CLUSTER_API_MACHINE];
-  const cluster = annotations[CLUSTER_API_NAMESPACE];
-  return machine && cluster ? { kinds: CLUSTER_API_MACHINES, namespace: cluster, name: machine } : undefined;
+  const reference = clusterApiMachineOf(node);
+  return reference && { kinds: CLUSTER_API_MACHINES, ...reference };
+}
+
+/** @returns the Machine of Cluster API that a Node names; whether there is one says only the Machine. */
+export function clusterApiMachineOf({
+  metadata: { annotations = {} },
+}: Pick<Node, 'metadata'>): MachineReference | undefined {
+  const name = annotations[CLUSTER_API_MACHINE];
+  const namespace = annotations[CLUSTER_API_NAMESPACE];
+  return name && namespace ? { namespace, name } : undefined;
 }
 
 /** The part of medik8s' NodeMaintenance (Node Maintenance Operator) that matters here. */

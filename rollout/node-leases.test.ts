@@ -76,15 +76,15 @@ it('leaves a lease to its holder when the clock is set forward', async () => {
   catchUp();
   setClock(HOUR);
   expect(leases.holding('a')).toEqual({ by: 'other', holder: 'them' });
-  expect(await leases.acquire('a', 'update', signal)).toEqual({ by: 'other', holder: 'them' });
+  expect(await leases.acquire('a', { reason: 'update' }, signal)).toEqual({ by: 'other', holder: 'them' });
 });
 
 it('renews when the clock is set back: to others the lease would run out', async () => {
   const { leases, inCluster, catchUp, setClock } = leasesOfOperator();
-  await leases.acquire('a', 'update', signal);
+  await leases.acquire('a', { reason: 'update' }, signal);
   catchUp();
   setClock(-HOUR);
-  await leases.acquire('a', 'update', signal);
+  await leases.acquire('a', { reason: 'update' }, signal);
   expect(inCluster()?.spec?.renewTime).toMatch(/^2026-05-31T23:00:00/);
 });
 
@@ -93,7 +93,7 @@ describe('the lease of a node', () => {
 
   it('is acquired, and renewed once a third of its time is over', async () => {
     const { leases, inCluster, catchUp, setClock } = leasesOfOperator();
-    expect(await leases.acquire('a', 'update to x', signal)).toEqual({ by: 'us' });
+    expect(await leases.acquire('a', { reason: 'update to x' }, signal)).toEqual({ by: 'us' });
     expect(inCluster()?.spec).toMatchObject({
       holderIdentity: defaultRolloutOptions.leaseHolder,
       leaseDurationSeconds: defaultRolloutOptions.leaseSeconds,
@@ -101,17 +101,17 @@ describe('the lease of a node', () => {
     catchUp();
     const first = inCluster()?.metadata.resourceVersion;
     setClock(third - 1);
-    expect(await leases.acquire('a', 'update to x', signal)).toEqual({ by: 'us' });
+    expect(await leases.acquire('a', { reason: 'update to x' }, signal)).toEqual({ by: 'us' });
     expect(inCluster()?.metadata.resourceVersion).toBe(first);
     setClock(1);
-    expect(await leases.acquire('a', 'update to x', signal)).toEqual({ by: 'us' });
+    expect(await leases.acquire('a', { reason: 'update to x' }, signal)).toEqual({ by: 'us' });
     expect(inCluster()?.metadata.resourceVersion).not.toBe(first);
   });
 
   it('reports since when it is held; without a time, now', async () => {
     const { leases, catchUp, setClock, othersLease } = leasesOfOperator();
     expect(leases.takenAt('a')).toBe(at(0));
-    await leases.acquire('a', 'update', signal);
+    await leases.acquire('a', { reason: 'update' }, signal);
     catchUp();
     setClock(5_000);
     expect(leases.takenAt('a')).toBe(at(0));
@@ -123,7 +123,7 @@ describe('the lease of a node', () => {
   it('is ours until it is released, expired or not', async () => {
     const { leases, catchUp, setClock, inCluster } = leasesOfOperator();
     expect(leases.isOurs('a')).toBe(false);
-    await leases.acquire('a', 'update', signal);
+    await leases.acquire('a', { reason: 'update' }, signal);
     catchUp();
     expect(leases.isOurs('a')).toBe(true);
     setClock(defaultRolloutOptions.leaseSeconds * 1000);

@@ -1,8 +1,9 @@
 import type { Lease } from '../api/kubernetes.ts';
+import { formatMachine, type MachineReference, parseMachine } from '../api/machine-owner.ts';
 import { POWERED_OFF_LEASE_HOLDER } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { isRecent } from '../cluster/is-recent.ts';
-import { acquireLease, type EndOfLease, leaseEnd, releaseLease } from '../cluster/lease.ts';
+import { acquireLease, type EndOfLease, leaseEnd, machineOfHolder, releaseLease } from '../cluster/lease.ts';
 import { type Clocks, LeaseExpiry } from '../cluster/lease-expiry.ts';
 import type { FreshCache } from './fresh-cache.ts';
 import type { RolloutOptions } from './options.ts';
@@ -116,6 +117,13 @@ export class NodeLeases {
     return holding.by === 'us' || (holding.by === 'nobody' && holding.left === true);
   }
 
+  /** @returns the Machine that is noted in a lease of ours; undefined for none. */
+  machineOf(node: string): MachineReference | undefined {
+    const lease = this.#cached(node);
+    const noted = lease === undefined || !this.isOurs(node) ? undefined : machineOfHolder(lease);
+    return noted === undefined ? undefined : parseMachine(noted);
+  }
+
   /** @returns since when the lease is ours, in ms since the epoch; now, where the cache does not know. */
   takenAt(node: string): number {
     const holding = this.holding(node);
@@ -125,11 +133,15 @@ export class NodeLeases {
   /**
    * Acquires a node's lease, or renews it once a third of its duration is over.
    *
-   * @param reason what for, in words.
+   * @param what `reason`: what for, in words. `machine`: the one of Cluster API that the node is.
    * @returns whose it is then: ours, or another's who was first.
    * @throws ApiError
    */
-  async acquire(node: string, reason: string, signal: AbortSignal): Promise<LeaseHolding> {
+  async acquire(
+    node: string,
+    { reason, machine }: { readonly reason: string; readonly machine?: MachineReference | undefined },
+    signal: AbortSignal,
+  ): Promise<LeaseHolding> {
     const { client, options, clocks } = this.#parts;
     if (this.#isFresh(node)) return { by: 'us' };
     const outcome = await acquireLease(
@@ -140,6 +152,7 @@ export class NodeLeases {
         holder: options.leaseHolder,
         durationSeconds: options.leaseSeconds,
         reason,
+        machine: machine && formatMachine(machine),
       },
       signal,
       { known: this.#cached(node) ?? 'absent', endOf: this.#endOf, now: clocks.now },

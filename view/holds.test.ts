@@ -77,6 +77,13 @@ describe('a pool', () => {
       false,
       [{ kind: 'next-reboot' }],
     ],
+    [
+      'updates that Cluster API decides',
+      { drivenBy: { kind: 'MachineDeployment', namespace: 'default', name: 'workers' } },
+      undefined,
+      false,
+      [{ kind: 'cluster-api', reason: 'MachineDeployment default/workers' }],
+    ],
     ['reboots that are not', { rebootPolicy: 'Automatic' }, undefined, false, []],
     [
       'an open window',

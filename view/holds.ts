@@ -1,5 +1,6 @@
 import type { Lease, Node } from '../api/kubernetes.ts';
 import type { MachineConfigPool, PoolConditionType } from '../api/machine-config-pool.ts';
+import { formatMachineOwner } from '../api/machine-owner.ts';
 import { annotations } from '../api/names.ts';
 import { type Flag, flagOn } from '../api/node-flag.ts';
 import { toSeconds } from '../api/object.ts';
@@ -38,7 +39,7 @@ export function settingsOfPool(pool: MachineConfigPool): PoolSettings {
  * @returns what holds a pool's nodes, and its maintenance windows.
  */
 export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldView[] {
-  const { rebootPolicy, rollback, maintenanceWindows } = settingsOfPool(pool);
+  const { drivenBy, rebootPolicy, rollback, maintenanceWindows } = settingsOfPool(pool);
   const condition = (type: PoolConditionType) => pool.status?.conditions?.find((each) => each.type === type);
   const [updating, held, tried] = [condition('Updating'), condition('UpdatesHeld'), condition('ChangeTried')];
   const since = updating?.lastTransitionTime;
@@ -53,6 +54,7 @@ export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldVi
     updating?.reason === 'MaxUnavailableReached' && { kind: 'waiting', reason: updating.message, since },
     held?.status === 'True' && { kind: 'waiting', reason: held.message, since: held.lastTransitionTime },
     tried?.status === 'True' && { kind: 'tried', reason: tried.message, since: tried.lastTransitionTime },
+    drivenBy !== undefined && { kind: 'cluster-api', reason: formatMachineOwner(drivenBy) },
     rebootPolicy === 'AtNextReboot' && { kind: 'next-reboot' },
     maintenanceWindows !== undefined && windowHold(maintenanceWindows, now),
   ];

@@ -6,6 +6,7 @@ import { holdersOf } from '../rollout/gates/gates.ts';
 import type { SeenNode } from '../rollout/gates/seen-node.ts';
 import { holdingOf, leaseNameOf } from '../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
+import { handoverOf } from '../rollout/pools/handover.ts';
 import { type NodeState, readNode } from '../rollout/pools/node-state.ts';
 import { objectNamed } from './named.ts';
 import { disputeOn, type ObservedCluster } from './observed-cluster.ts';
@@ -68,7 +69,8 @@ export function seenNode(
 export function readState(source: ManagedNodeSource, now: number): NodeState {
   const { metadata, spec, status } = source.machineConfigNode;
   const seen = seenNode(metadata.name, source, now);
-  return readNode({ ...seen, holders: holdersOf(seen, now), spec, status, assigned: true });
+  const handover = handoverOf(source.machineConfigNode);
+  return readNode({ ...seen, holders: holdersOf(seen, now), spec, status, assigned: true, handover });
 }
 
 /** @param now ms since the epoch. @returns the same of a node that was observed. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { formatClusterApiUpdate } from '../api/annotation-requests.ts';
 import type { MachineConfigNodeStatus, UpdatePlan } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
 import { UNREPORTED_STATUS } from '../api/object.ts';
@@ -94,6 +95,50 @@ describe('a pool whose updates are held', () => {
   test('no more', () => {
     const pools = [pool([{ ...held, status: 'False' }])];
     expect(view({ conditions: [prepared], plan }, { pools }).what).toBe('waits for permission');
+  });
+});
+
+describe('a pool that Cluster API drives', () => {
+  const worker = pool([]);
+  const owner = { kind: 'MachineDeployment', namespace: 'default', name: 'workers' } as const;
+  const driven = { ...worker, spec: { ...worker.spec, shale: { drivenBy: owner } } };
+  const object = (handover?: string) => {
+    const bare = machineConfigNode('a', { conditions: [prepared], plan });
+    const set = handover === undefined ? {} : { [annotations.clusterApiUpdate]: handover };
+    return { ...bare, metadata: { ...bare.metadata, annotations: set } };
+  };
+  const seen = (handover?: string) => {
+    const member = object(handover);
+    const cluster = observed({ machineConfigNodes: [member], nodes: [node('a')], pools: [driven] });
+    return nodeView(member, cluster, NOW);
+  };
+  const machine = { namespace: 'default', name: 'workers-7xq2' };
+  const by = (name: string) => formatClusterApiUpdate({ owner: { ...owner, name }, machine, at: SINCE });
+
+  test('a node that it has not handed over', () => {
+    expect(seen()).toMatchObject({
+      state: 'staged',
+      what: 'waits: Cluster API (MachineDeployment default/workers) has not handed the node over',
+      handedOver: undefined,
+    });
+  });
+
+  test('a node that it has handed over', () => {
+    expect(seen(by('workers'))).toMatchObject({
+      what: 'waits for permission',
+      handedOver: {
+        owner: 'MachineDeployment default/workers',
+        machine: 'default/workers-7xq2',
+        since: SINCE,
+      },
+    });
+  });
+
+  test.each([
+    [by('others'), /^waits: the node was handed over by MachineDeployment default\/others, but/],
+    ['true', /^waits: annotation shale.dev\/cluster-api-update of its MachineConfigNode can't be read/],
+  ])('a node that was handed over by %s', (handover, what) => {
+    expect(seen(handover).what).toMatch(what);
   });
 });
 

@@ -4,9 +4,11 @@ import {
   type MachineConfigNode,
   type NodeConditionType,
 } from '../api/machine-config-node.ts';
+import { formatMachine, formatMachineOwner } from '../api/machine-owner.ts';
 import type { Condition } from '../api/object.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
 import { isUpdate } from '../predict/estimate.ts';
+import { drivenBy } from '../rollout/gates/driven-by.ts';
 import { poolHold } from '../rollout/gates/gates.ts';
 import type { SeenNode } from '../rollout/gates/seen-node.ts';
 import { rebootsByOthers } from '../rollout/next-boot/reboots-by-others.ts';
@@ -60,6 +62,7 @@ export function readNodeView(source: NodeViewSource, now: number): NodeView {
     ...situationOf(reading),
     ...targetOf(reading),
     ...availabilityOf(reading),
+    handedOver: handoverIn(reading),
     ...obstaclesTo(reading),
   };
 }
@@ -97,6 +100,14 @@ function availabilityOf({ node, pool, seen, state, domainWait }: NodeReading): A
     domain: domains && (node?.metadata.labels?.[domains.topologyKey] ?? ''),
     fullDomain: domainWait,
   };
+}
+
+/** One that can't be read is told by what the node waits for. */
+function handoverIn({ state: { claims } }: NodeReading): NodeView['handedOver'] {
+  const { handover } = claims;
+  if (handover?.kind !== 'by') return undefined;
+  const { owner, machine, at } = handover.update;
+  return { owner: formatMachineOwner(owner), machine: formatMachine(machine), since: at };
 }
 
 type Obstacles = Pick<NodeView, 'leaseHolder' | 'advice' | 'obstacle' | 'holds'>;
@@ -232,16 +243,20 @@ function remarkOn({ machineConfigNode: { status }, pool, state, now }: NodeReadi
   };
   const remark = nodeMessage(state, nodeStep(state, context));
   if (remark !== undefined || settings === undefined || status?.plan?.nextBoot === true) return remark;
-  return rebootsByOthers.hold({ settings }, state)?.message;
+  const handover = drivenBy.hold({ settings }, state);
+  return handover === undefined ? rebootsByOthers.hold({ settings }, state)?.message : undefined;
 }
 
 /** Nothing starts in a pool that somebody closed, or that failed nodes have stopped. */
-function closedBecause({ pool }: NodeReading): string | undefined {
+function closedBecause({ pool, state }: NodeReading): string | undefined {
   if (pool === undefined) return undefined;
-  const hold = poolHold({ pool, settings: settingsOfPool(pool) });
+  const settings = settingsOfPool(pool);
+  const hold = poolHold({ pool, settings });
   if (hold !== undefined) return `waits: ${hold.message}`;
   const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
-  return CLOSED_BY[updating?.reason ?? ''];
+  const closed = CLOSED_BY[updating?.reason ?? ''];
+  const handover = drivenBy.hold({ settings }, state);
+  return closed ?? (handover && `waits: ${handover.message}`);
 }
 
 /** What nodes wait for, by the reason of the pool's condition Updating. */

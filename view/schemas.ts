@@ -21,6 +21,8 @@ export const HoldView = z.strictObject({
     'waiting',
     /** Nobody but others reboots nodes: the pool's reboot policy. */
     'next-reboot',
+    /** Cluster API decides which nodes are updated and when; `reason` names the owner that does. */
+    'cluster-api',
     /** A MachineConfig is undone unless it is confirmed. */
     'tried',
     /** A setting of the pool can't be read. */
@@ -96,6 +98,8 @@ export const NodeView = z.strictObject({
       byOthers: z.literal(true).optional(),
     })
     .optional(),
+  /** Cluster API has handed it over for its update: the owner that did, and its Machine. */
+  handedOver: z.strictObject({ owner: z.string(), machine: z.string(), since: time }).optional(),
   leaseHolder: z.string().optional(),
   /** What to do about its failure, as text. */
   advice: z.string().optional(),

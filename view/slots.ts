@@ -85,10 +85,14 @@ function slotsOf(pool: MachineConfigPool, cluster: NodesCluster, now: number) {
     const node = objectNamed(cluster.nodes, name);
     return node === undefined ? [] : [{ node }];
   });
+  const { drivenBy, failureDomains } = settingsOfPool(pool);
+  const inService = states.filter((state) => !isNew(state)).length;
   return {
     states,
     takers: states.map(slotTaker).filter((taker) => taker !== undefined),
-    most: maxUnavailable(pool.spec.maxUnavailable, states.filter((state) => !isNew(state)).length),
-    domains: failureDomainsOf(settingsOfPool(pool).failureDomains, nodes),
+    // Where Cluster API decides which nodes go, it has a maxUnavailable of its own.
+    most:
+      drivenBy === undefined ? maxUnavailable(pool.spec.maxUnavailable, inService) : Number.POSITIVE_INFINITY,
+    domains: failureDomainsOf(failureDomains, nodes),
   };
 }

@@ -153,6 +153,7 @@ test.each<[string, Pool, readonly TimedNode[]]>([
 
 test.each<[string, Pool, Partial<TimedNode>, number | undefined]>([
   ['a node whose next boot is the target', busy, { nextBoot: true }, undefined],
+  ['one that Cluster API drives', { ...busy, holds: [{ kind: 'cluster-api' }] }, {}, undefined],
   ['one whose reboot is left to others', { ...busy, holds: [{ kind: 'next-reboot' }] }, {}, undefined],
   ['one of these that needs no reboot', { ...busy, holds: [{ kind: 'next-reboot' }] }, { planned: LIVE }, 0],
 ])('of nodes that somebody else reboots nothing is estimated: %s', (_, pool, more, ms) => {

@@ -31,7 +31,7 @@ export interface TimedUpdate {
 /** The latest updates count: the first nodes go one by one, and the pace may change. */
 const MOST_UPDATES = 50;
 
-/** While one of these holds a pool, no node starts, so there is nothing to estimate. */
+/** While one of these holds a pool, no node starts, or not at a pace of ours, so there is nothing to estimate. */
 const STOPPING: ReadonlySet<HoldView['kind']> = new Set([
   'paused',
   'window-closed',
@@ -39,6 +39,7 @@ const STOPPING: ReadonlySet<HoldView['kind']> = new Set([
   'unreadable',
   'unmanaged',
   'waiting',
+  'cluster-api',
 ]);
 
 /**

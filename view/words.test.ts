@@ -37,6 +37,10 @@ test.each<[HoldView, string]>([
     'Updates wait since 12:00: pool canary bakes',
   ],
   [{ kind: 'next-reboot' }, 'Updates apply at the next reboot'],
+  [
+    { kind: 'cluster-api', reason: 'MachineDeployment default/workers' },
+    'Cluster API decides when nodes are updated: MachineDeployment default/workers',
+  ],
   [{ kind: 'tried', since: at(12), reason: 'a is undone' }, 'A change is tried since 12:00: a is undone'],
   [
     { kind: 'maintenance', by: 'ops', since: at(1), until: at(22), reason: 'new disk' },

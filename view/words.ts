@@ -60,6 +60,7 @@ const HOLD_WORDS: Readonly<Record<HoldView['kind'], string>> = {
   unmanaged: 'Not managed',
   waiting: 'Updates wait',
   'next-reboot': 'Updates apply at the next reboot',
+  'cluster-api': 'Cluster API decides when nodes are updated',
   tried: 'A change is tried',
   maintenance: 'In maintenance',
   'powered-off': 'Powered off',

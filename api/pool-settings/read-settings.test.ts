@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readSettings, settingOf } from './read-settings.ts';
+import { drivenWarnings, readSettings, settingOf } from './read-settings.ts';
 import { poolSettingsTable, type SettingFields, type SettingName, settingNames } from './table.ts';
 import { ONLY_CANARY } from './values.ts';
 
@@ -187,5 +187,37 @@ describe('maxUnavailable, which the API server takes as any number or text', () 
   it.each(['3', 'abc', '1.5%', '%', '++5%'])('%j is no percentage, so one node goes at a time', (setting) => {
     const words = `spec.maxUnavailable ${JSON.stringify(setting)} can't be read, so one node is unavailable at a time: expected a number, or a percentage such as "20%"`;
     expect(of(setting)).toEqual({ closed: undefined, problems: [words] });
+  });
+});
+
+describe('a pool that Cluster API drives', () => {
+  const drivenBy = { kind: 'MachineDeployment', namespace: 'default', name: 'workers' } as const;
+  const warningsOf = (shale: SettingFields, most?: number) =>
+    drivenWarnings(pool(shale, {}, most)).map((line) => line.split(' ')[0]);
+
+  it('warns of what has no effect then', () => {
+    const settings = {
+      waves: [{ nodes: 1, bake: '1h' }],
+      soak: '1m',
+      failureDomains: { topologyKey: 'rack' },
+    };
+    expect(warningsOf({ ...settings, drivenBy }, 2)).toEqual([
+      'spec.maxUnavailable',
+      'spec.shale.waves',
+      'spec.shale.soak',
+    ]);
+    expect(warningsOf({ drivenBy })).toEqual([]);
+    expect(warningsOf(settings, 2)).toEqual([]);
+  });
+
+  it('starts nothing where it is unreadable who does', () => {
+    const unreadable = { kind: 'MachinePool', namespace: 'default', name: 'workers' };
+    const read = readSettings(pool({ drivenBy: unreadable }));
+    expect(read).toMatchObject({
+      closed: "spec.shale.drivenBy can't be read",
+      problems: [
+        "spec.shale.drivenBy can't be read, so no update starts: kind: expected MachineDeployment or KubeadmControlPlane",
+      ],
+    });
   });
 });

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import type { MachineConfigPool } from '../machine-config-pool.ts';
+import { formatDriver } from '../machine-owner.ts';
 import { parseMaxUnavailable } from '../max-unavailable.ts';
 import { describedAnnotations } from '../names.ts';
 import { formatSchemaError } from '../schema-message.ts';
@@ -42,6 +43,24 @@ export function readSettings(pool: SetPool, defaults: SettingDefaults = {}): Rea
 /** @returns one setting of a pool, as {@link readSettings} gives it. */
 export function settingOf<Name extends SettingName>(pool: SetPool, name: Name): SettingValues[Name] {
   return readSetting(pool, name, {}).value as SettingValues[Name];
+}
+
+/** What Cluster API decides where it drives a pool (rollout/gates/driven-by.ts). */
+const DECIDED_BY_CLUSTER_API: readonly SettingName[] = ['waves', 'soak'];
+
+/** @returns one line for each field of a pool that has no effect, because Cluster API drives it. */
+export function drivenWarnings(pool: SetPool): readonly string[] {
+  const owner = settingOf(pool, 'drivenBy');
+  if (owner === undefined) return [];
+  const isSet = (name: SettingName) => pool.spec?.shale?.[name] !== undefined;
+  const fields = [
+    ...(pool.spec?.maxUnavailable === undefined ? [] : ['spec.maxUnavailable']),
+    ...DECIDED_BY_CLUSTER_API.filter(isSet).map(fieldOf),
+  ];
+  return fields.map(
+    (field) =>
+      `${field} has no effect while ${fieldOf('drivenBy')} is set: ${formatDriver(owner)} decides how many nodes are updated at once`,
+  );
 }
 
 /** @returns the field of a setting, for messages. */

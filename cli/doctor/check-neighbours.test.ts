@@ -4,7 +4,13 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import { aNode } from '../../test/fixtures/objects.ts';
 import { judgeNeighbours, type Neighbourhood } from './check-neighbours.ts';
 
-const nothing: Neighbourhood = { definitions: [], workloads: [], nodes: [], machineConfigs: [] };
+const nothing: Neighbourhood = {
+  definitions: [],
+  workloads: [],
+  nodes: [],
+  machineConfigs: [],
+  operator: { patchesMachines: false },
+};
 const definition = (name: string) => ({ metadata: { name } }) as CustomResourceDefinition;
 const workload = (name: string, image: string) =>
   ({
@@ -91,6 +97,14 @@ test.each<[string, Partial<Neighbourhood>, string]>([
     'Karpenter',
     { definitions: [definition('nodepools.karpenter.sh')] },
     'Karpenter disrupts no node while Shale drains or reboots it, unless the node expires',
+  ],
+  [
+    'MachineHealthChecks of Cluster API, where the operator may exempt machines',
+    {
+      definitions: [definition('machinehealthchecks.cluster.x-k8s.io')],
+      operator: { patchesMachines: true },
+    },
+    'MachineHealthChecks (machinehealthchecks.cluster.x-k8s.io) replace no machine while Shale drains or reboots its node',
   ],
   [
     'Node Health Check',

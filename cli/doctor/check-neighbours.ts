@@ -2,7 +2,7 @@ import type { CustomResourceDefinition, DaemonSet, Deployment, Node } from '../.
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { repositoryOf } from '../../api/references.ts';
 import { type Finding, findings, namedNodes } from './finding.ts';
-import { neighbours, type Sign } from './neighbours.ts';
+import { neighbours, type OperatorRights, type Sign } from './neighbours.ts';
 
 /** What a cluster runs beside Shale, as far as the user may read it. */
 export interface Neighbourhood {
@@ -10,6 +10,7 @@ export interface Neighbourhood {
   readonly workloads: readonly (DaemonSet | Deployment)[];
   readonly nodes: readonly Node[];
   readonly machineConfigs: readonly MachineConfig[];
+  readonly operator: OperatorRights;
 }
 
 /**
@@ -19,7 +20,7 @@ export interface Neighbourhood {
 export function judgeNeighbours(neighbourhood: Neighbourhood): readonly Finding[] {
   const known = neighbours.flatMap(({ sign, finding }) => {
     const where = findSign(sign, neighbourhood);
-    return where === undefined ? [] : [finding(where)];
+    return where === undefined ? [] : [finding(where, neighbourhood.operator)];
   });
   return [...known, ...judgeZincati(neighbourhood)];
 }

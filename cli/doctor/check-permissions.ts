@@ -1,8 +1,14 @@
 import { Deployments, ServiceAccounts } from '../../api/kubernetes.ts';
-import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE, PAGE_DEPLOYMENT } from '../../api/names.ts';
-import { isAllowed, type ResourceAttributes } from '../../cluster/access-reviews.ts';
+import {
+  BUILDER_DEPLOYMENT,
+  BUILDS_NAMESPACE,
+  OPERATOR_DEPLOYMENT,
+  PAGE_DEPLOYMENT,
+} from '../../api/names.ts';
+import { isAllowed, type ResourceAttributes, type UserInfo } from '../../cluster/access-reviews.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { ApiError } from '../../cluster/api-client.ts';
+import { unlessForbidden } from '../command-line/cluster-access.ts';
 import type { Places } from '../observe/cluster-watch.ts';
 import { type Finding, findings } from './finding.ts';
 
@@ -127,6 +133,32 @@ export async function checkPermissions(
   return (await Promise.all([...processes, ...own])).flat();
 }
 
+/** Of manifests/components/machine-health-checks. */
+export const PATCH_MACHINES = 'patch machines.cluster.x-k8s.io';
+
+/**
+ * @param what as a need of a process is written.
+ * @returns whether the operator is allowed to; false where the user may not ask. @throws {ApiError}
+ */
+export async function operatorMay(
+  client: ApiClient,
+  { namespace, leaseNamespace }: Places,
+  what: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const places: Scopes = { namespace, leaseNamespace, buildsNamespace: BUILDS_NAMESPACE };
+  const user = userOf(namespace, OPERATOR_DEPLOYMENT);
+  return (await unlessForbidden(isAllowed(client, attributesOf([what], places), user, signal))) === true;
+}
+
+/** A process's service account has its name. */
+function userOf(namespace: string, account: string): UserInfo {
+  return {
+    username: `system:serviceaccount:${namespace}:${account}`,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+  };
+}
+
 interface Asking {
   readonly client: ApiClient;
   readonly places: Scopes;
@@ -146,12 +178,11 @@ async function checkAccount(
   if ((await client.find(ServiceAccounts, account, { namespace, signal })) === undefined) {
     return [failure(`ServiceAccount ${namespace}/${account} does not exist`, fix)];
   }
-  const username = `system:serviceaccount:${namespace}:${account}`;
-  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
+  const user = userOf(namespace, account);
   try {
     const refused = await refusedOf(
       needs,
-      (attributes) => isAllowed(client, attributes, { username, groups }, signal),
+      (attributes) => isAllowed(client, attributes, user, signal),
       places,
     );
     return refused.length === 0

@@ -45,11 +45,12 @@ import { judgeContacts } from './check-contacts.ts';
 import { checkEnginePods } from './check-engine-pods.ts';
 import { judgeNeighbours } from './check-neighbours.ts';
 import { judgeOutsideServices } from './check-outside-services.ts';
-import { checkPermissions } from './check-permissions.ts';
+import { checkPermissions, operatorMay, PATCH_MACHINES } from './check-permissions.ts';
 import { checkPolicies } from './check-policies.ts';
 import { type Daemons, judgeProcesses } from './check-processes.ts';
 import { examineRegistries, type RegistryExamination, refuseUnknownNodes } from './examine-registries.ts';
 import { DoctorOutput, type Finding, findings, formatFindings, found } from './finding.ts';
+import { MACHINE_HEALTH_CHECKS } from './neighbours.ts';
 
 interface DoctorFlags extends ClusterFlags, Places, RegistryExamination {
   readonly output: string;
@@ -132,7 +133,7 @@ async function examine(
   return [
     ...general,
     ...judgeProcesses(cluster, daemons, namespace, now),
-    ...(await checkNeighbours(client, definitions, signal)),
+    ...(await checkNeighbours(client, definitions, places, signal)),
     ...(await checkPolicies(client, cluster.operator, signal)),
     ...(await checkEnginePods(client, cluster, signal)),
     ...judgeNodes(cluster, now),
@@ -156,15 +157,25 @@ async function readDaemons(client: ApiClient, namespace: string, signal: AbortSi
 async function checkNeighbours(
   client: ApiClient,
   definitions: readonly CustomResourceDefinition[],
+  places: Places,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
+  const hasHealthChecks = definitions.some(({ metadata }) => metadata.name === MACHINE_HEALTH_CHECKS);
+  const patchesMachines = hasHealthChecks && (await operatorMay(client, places, PATCH_MACHINES, signal));
   const [daemonSets = [], deployments = [], nodes = [], machineConfigs = []] = await Promise.all([
     unlessForbidden(readAll(client, DaemonSets, { signal })),
     unlessForbidden(readAll(client, Deployments, { signal })),
     unlessForbidden(readAll(client, Nodes, { signal })),
     unlessForbidden(readAll(client, MachineConfigs, { signal })),
   ]);
-  return judgeNeighbours({ definitions, workloads: [...daemonSets, ...deployments], nodes, machineConfigs });
+  const workloads = [...daemonSets, ...deployments];
+  return judgeNeighbours({
+    definitions,
+    workloads,
+    nodes,
+    machineConfigs,
+    operator: { patchesMachines },
+  });
 }
 
 /** A user who can't read leases still gets the other checks. */

@@ -10,13 +10,28 @@ export type Sign =
 /** A program that drains, reboots, repairs or deletes nodes, or switches their images. */
 interface Neighbour {
   readonly sign: Sign;
-  /** @param where the definition or the workload that was found, as `Kind namespace/name` for the latter. */
-  readonly finding: (where: string) => Finding;
+  /**
+   * @param where the definition or the workload that was found, as `Kind namespace/name` for the latter.
+   * @param operator what Shale's operator is allowed to do about it.
+   */
+  readonly finding: (where: string, operator: OperatorRights) => Finding;
+}
+
+/** Rights of the operator that not every installation grants. */
+export interface OperatorRights {
+  /** It may annotate Machines of Cluster API. False: not, or it is unknown. */
+  readonly patchesMachines: boolean;
 }
 
 const { ok, warning } = findings('neighbours');
 
 const NODE_HEALTH_CHECKS = 'nodehealthchecks.remediation.medik8s.io';
+
+/** Of Cluster API. */
+export const MACHINE_HEALTH_CHECKS = 'machinehealthchecks.cluster.x-k8s.io';
+const REPLACE = 'replace machines whose nodes are not Ready for too long, no matter who reboots them';
+const TIMEOUTS =
+  'give them timeouts that are longer than a reboot of these machines and the 15 minutes after which a node rolls back';
 
 /** What these need is in docs/how-to/maintenance.md, "Other programs that work on nodes", too. */
 export const neighbours: readonly Neighbour[] = [
@@ -62,13 +77,21 @@ export const neighbours: readonly Neighbour[] = [
     finding: () => ok('Karpenter disrupts no node while Shale drains or reboots it, unless the node expires'),
   },
   {
-    sign: {
-      definitions: ['machinehealthchecks.cluster.x-k8s.io', 'machinehealthchecks.machine.openshift.io'],
-    },
+    sign: { definitions: [MACHINE_HEALTH_CHECKS] },
+    finding: (where, { patchesMachines }) =>
+      patchesMachines
+        ? ok(`MachineHealthChecks (${where}) replace no machine while Shale drains or reboots its node`)
+        : warning(
+            `MachineHealthChecks (${where}) ${REPLACE}`,
+            `install manifests/components/machine-health-checks, so that Shale exempts a machine while it works on its node, or ${TIMEOUTS}`,
+          ),
+  },
+  {
+    sign: { definitions: ['machinehealthchecks.machine.openshift.io'] },
     finding: (where) =>
       warning(
-        `MachineHealthChecks (${where}) replace machines whose nodes are not Ready for too long, no matter who reboots them`,
-        'give them timeouts that are longer than a reboot of these machines and the 15 minutes after which a node rolls back',
+        `MachineHealthChecks (${where}) ${REPLACE}`,
+        `${TIMEOUTS}: they can't be told to leave a single machine alone`,
       ),
   },
   {

@@ -2,8 +2,10 @@ import { Command } from 'commander';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { formatDriver } from '../../api/machine-owner.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { toSeconds } from '../../api/object.ts';
+import { settingOf } from '../../api/pool-settings/read-settings.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
@@ -128,7 +130,15 @@ async function readKnownPool(
   const pool = input.pool ?? poolNamed(observed.pools, name);
   const isPaused = pool.spec.paused === true;
   const paused = `pool ${name} is paused: its nodes do not roll back until it is resumed`;
-  const warnings = [...(isPaused ? [paused] : []), ...obstaclesOf(observed, [name], Date.now())];
+  const owner = settingOf(pool, 'drivenBy');
+  const driven =
+    owner &&
+    `${formatDriver(owner)} decides when nodes are updated: its nodes do not roll back until it hands them over`;
+  const warnings = [
+    ...(isPaused ? [paused] : []),
+    ...(driven ? [driven] : []),
+    ...obstaclesOf(observed, [name], Date.now()),
+  ];
   return { ...input, pool, warnings };
 }
 

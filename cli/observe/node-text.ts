@@ -29,6 +29,11 @@ function reasonsOf({ what, verification }: NodeView, now: number | undefined): s
   return [[...reason, left <= 0 ? 'no time left' : `${formatDuration(left)} left`].join('; ')];
 }
 
+/** @returns who handed a node over for its update. */
+export function formatHandover({ owner, machine, since }: NonNullable<NodeView['handedOver']>): string {
+  return `by Cluster API (${owner}), Machine ${machine}, since ${since}`;
+}
+
 /** @returns that the node is not ready or cordoned; '' for neither. */
 export function flagsOf({ ready, notReady, cordoned }: NodeView): string {
   // One line for each node; the output as JSON has all of them.

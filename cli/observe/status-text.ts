@@ -7,7 +7,7 @@ import { formatHold, formatTimeLeft } from '../../view/words.ts';
 import { narrowedTable, sentenceTable, wrapped } from '../command-line/fitted-text.ts';
 import type { Tones } from '../command-line/output.ts';
 import { everyNode, nodeRows } from './node-rows.ts';
-import { flagsOf, formatReason, stagingOf } from './node-text.ts';
+import { flagsOf, formatHandover, formatReason, stagingOf } from './node-text.ts';
 import { pinnedImagesLines } from './pinned-images-lines.ts';
 import { shortNames } from './short-names.ts';
 import { BUILD_COLUMNS, type Column, NODE_COLUMNS, POOL_COLUMNS } from './status-columns.ts';
@@ -124,6 +124,7 @@ export function formatNode(node: NodeView, now: number, columns?: number): strin
     ['node', flagsOf(node) || 'ready'],
     ['actions', node.actions],
     ['staged', stagingOf(node)],
+    ['handed over', node.handedOver && formatHandover(node.handedOver)],
     ['lease', node.leaseHolder],
     ['mode', node.mode],
     ['OS backend', node.osBackend],
@@ -199,7 +200,9 @@ function isNews(kind: HoldView['kind'], state: string): boolean {
   if (kind === 'tried') return false;
   if (state === 'Degraded') return kind !== 'stopped' && kind !== 'unreadable';
   if (state === 'Updated') return kind === 'paused';
-  return kind === 'window-open' || kind === 'window-closed' || kind === 'next-reboot';
+  return (
+    kind === 'window-open' || kind === 'window-closed' || kind === 'next-reboot' || kind === 'cluster-api'
+  );
 }
 
 /** @returns a function that writes a time: on the day of `now` as a clock does. */

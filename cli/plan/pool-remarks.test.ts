@@ -48,6 +48,13 @@ test.each<[string, string | number | undefined, number | undefined, string]>([
   ]);
 });
 
+test('a pool that Cluster API drives: its waves have no effect', () => {
+  const drivenBy = { kind: 'MachineDeployment', namespace: 'default', name: 'workers' } as const;
+  expect(poolRemarks(set({ drivenBy, waves: [{ nodes: 1, bake: '1h' }] }), NOW)).toEqual([
+    'Cluster API (MachineDeployment default/workers) decides when nodes are updated: a node in service waits until its Machine is handed over (shale.dev/cluster-api-update)',
+  ]);
+});
+
 test.each([
   [{ topologyKey: 'rack' }, 'at most 1 of the nodes with the same rack is unavailable at a time'],
   [

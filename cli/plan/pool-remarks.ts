@@ -1,5 +1,7 @@
 import { formatDuration } from '../../api/duration.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { formatDriver } from '../../api/machine-owner.ts';
+import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import { ONLY_CANARY, type Wave } from '../../api/pool-settings/values.ts';
@@ -23,6 +25,7 @@ interface Remarked {
 const REMARKS: readonly ((about: Remarked) => readonly string[])[] = [
   pausedRemarks,
   settingRemarks,
+  drivenRemarks,
   rollbackRemarks,
   triedRemarks,
   domainRemarks,
@@ -57,6 +60,13 @@ function pausedRemarks({ pool }: Remarked): readonly string[] {
 function settingRemarks({ settings: { closed, problems, warnings } }: Remarked): readonly string[] {
   const why = closed === undefined || problems.length > 0 ? [] : [`no update starts: ${closed}`];
   return [...why, ...problems, ...warnings];
+}
+
+function drivenRemarks({ settings: { drivenBy } }: Remarked): readonly string[] {
+  if (drivenBy === undefined) return [];
+  return [
+    `${formatDriver(drivenBy)} decides when nodes are updated: a node in service waits until its Machine is handed over (${annotations.clusterApiUpdate})`,
+  ];
 }
 
 function rollbackRemarks({ settings: { rollback } }: Remarked): readonly string[] {
@@ -150,8 +160,8 @@ function lockRemarks({ settings: { fleetLock } }: Remarked): readonly string[] {
   }
 }
 
-function waveRemarks({ settings: { waves } }: Remarked): readonly string[] {
-  if (waves.length === 0 || waves === ONLY_CANARY) return [];
+function waveRemarks({ settings: { waves, drivenBy } }: Remarked): readonly string[] {
+  if (drivenBy !== undefined || waves.length === 0 || waves === ONLY_CANARY) return [];
   const total = waves.reduce((sum, { bake }) => sum + bake, 0);
   return [
     `the rollout takes at least ${formatDuration(total)}, in waves: it waits ${waves.map(formatWave).join(', then ')}`,

@@ -46,7 +46,8 @@ export interface PlanRow {
 
 /** What the page keeps of a pool. */
 export interface PoolRow extends Omit<PoolSummary, 'name' | 'config' | 'rollback' | 'tried'> {
-  readonly maxUnavailable: string;
+  /** Absent: Cluster API has one of its own. */
+  readonly maxUnavailable?: string | undefined;
   /** The rendered config of its target, and the one that all of its nodes ran before, if that is another one. */
   readonly config: string;
   readonly from?: string | undefined;

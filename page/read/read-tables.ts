@@ -2,6 +2,7 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
+import { settingOf } from '../../api/pool-settings/read-settings.ts';
 import { formatSubject, type PolicyEntry, policyEntries } from '../../disruption/policy-entries.ts';
 import { inWords } from '../../disruption/summarise-policies.ts';
 import { buildView } from '../../view/build-view.ts';
@@ -92,7 +93,8 @@ function readPool(pool: MachineConfigPool, now: number): PoolRow {
     pool.metadata.annotations ?? {};
   return {
     ...progress,
-    maxUnavailable: String(pool.spec.maxUnavailable ?? 1),
+    maxUnavailable:
+      settingOf(pool, 'drivenBy') === undefined ? String(pool.spec.maxUnavailable ?? 1) : undefined,
     config: to,
     from: from === to ? undefined : from,
     source: url === undefined && revision === undefined ? undefined : { url, revision },

@@ -1,4 +1,4 @@
-import { readSettings } from '../../api/pool-settings/read-settings.ts';
+import { drivenWarnings, readSettings } from '../../api/pool-settings/read-settings.ts';
 import { policiesWithoutPools } from '../../disruption/pool-policies.ts';
 import { suspensionOf } from '../../disruption/settings.ts';
 import { configurationProblems, configurationWarnings } from '../../disruption/validate-policy.ts';
@@ -122,7 +122,9 @@ function unselectedConfigs({ configs, pools }: OfflineCluster): readonly string[
 function doubtfulSettings({ pools }: OfflineCluster): readonly string[] {
   return pools.flatMap((pool) => {
     const { problems, warnings } = readSettings(pool);
-    return [...problems, ...warnings].map((line) => `MachineConfigPool ${pool.metadata.name}: ${line}`);
+    return [...problems, ...warnings, ...drivenWarnings(pool)].map(
+      (line) => `MachineConfigPool ${pool.metadata.name}: ${line}`,
+    );
   });
 }
 

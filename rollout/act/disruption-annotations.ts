@@ -4,7 +4,7 @@ import type { AnnotationsPatch } from '../pools/hooks.ts';
 
 /**
  * Annotations of a Node that keep others from deleting it. medik8s' operators respect the node lease instead, and a
- * MachineHealthCheck an annotation of the Machine, which Shale may only read.
+ * MachineHealthCheck of Cluster API an annotation of the Machine (machine-remediation.ts).
  */
 const NAMES = [
   // kubernetes/autoscaler, cluster-autoscaler/FAQ.md, on nodes that are not to be scaled down

@@ -8,10 +8,12 @@ import { noTracer, type Span } from '../../cluster/tracing/span.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import { aMachineConfigNode, aNode, condition, image, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
+import { CLUSTER_API_MACHINES } from '../node-claims.ts';
 import { leaseNameOf } from '../node-leases.ts';
 import { defaultRolloutOptions as options } from '../options.ts';
 import { type Hooks, noHooks } from '../pools/hooks.ts';
 import type { NodeStep } from '../pools/node-step.ts';
+import { MachineRemediation } from './machine-remediation.ts';
 import { NodeWork, type StepReport } from './node-work.ts';
 
 const signal = new AbortController().signal;
@@ -53,6 +55,7 @@ function newWork(): NodeWork {
     },
     leases: operator.leases,
     machines: { isDeleting: async () => isDeleting },
+    remediation: new MachineRemediation({ client, log: pino({ level: 'silent' }) }),
     events: {
       normal: (object, reason, message) =>
         void events().push(['Normal', object.metadata.name, reason, message]),
@@ -494,4 +497,73 @@ it('one step at a time is taken on a node: another one that is asked for meanwhi
   cluster.trouble = () => 'none';
   await take({ kind: 'finish' });
   expect([holder(), isCordoned()]).toEqual(['', false]);
+});
+
+describe('MachineHealthChecks of a node with a Machine of Cluster API', () => {
+  const [Machines] = CLUSTER_API_MACHINES;
+  const ofMachine = {
+    'cluster.x-k8s.io/machine': 'm-1',
+    'cluster.x-k8s.io/cluster-namespace': 'clusters',
+  };
+  const exempted = () =>
+    cluster.get(Machines, 'm-1')?.metadata.annotations?.['cluster.x-k8s.io/skip-remediation'] !== undefined;
+
+  beforeEach(() => {
+    cluster.put(Machines, {
+      apiVersion: 'cluster.x-k8s.io/v1beta2',
+      kind: 'Machine',
+      metadata: { name: 'm-1', namespace: 'clusters' },
+      status: { nodeRef: { name: 'a' } },
+    });
+  });
+
+  const taken = async () => {
+    put({ node: { annotations: ofMachine } });
+    await take({ kind: 'take', level: 'Disrupt' });
+    operator.catchUp();
+    expect([exempted(), grant()?.level]).toEqual([true, 'Disrupt']);
+  };
+
+  it.each<[string, NodeStep]>([
+    ['is updated', { kind: 'finish' }],
+    ['is put back', { kind: 'back-out', why: 'the pool is paused' }],
+    ['failed', { kind: 'let-go', why: 'the update has been failing for too long' }],
+  ])('leave it alone until the node %s', async (_, step) => {
+    await taken();
+    await take(step);
+    expect([exempted(), holder()]).toEqual([false, '']);
+  });
+
+  it('go on during a live update', async () => {
+    put({ actions: RESTART, node: { annotations: ofMachine } });
+    await take({ kind: 'take', level: 'Live' });
+    expect([exempted(), grant()?.level]).toEqual([false, 'Live']);
+  });
+
+  it('leave it alone where another holder has the lease, until it is given back', async () => {
+    await taken();
+    await take({ kind: 'suspend', why: 'lost its lease' });
+    expect(exempted()).toBe(true);
+  });
+
+  it('are tried to be given back until they are: the node serves meanwhile, under its lease', async () => {
+    await taken();
+    cluster.trouble = (_name, { kind }) => (kind === 'Machine' ? 'unavailable' : 'none');
+    await expect(take({ kind: 'finish' })).rejects.toThrow(ApiError);
+    expect([exempted(), isCordoned(), grant(), holder()]).toEqual([true, false, undefined, US]);
+    cluster.trouble = () => 'none';
+    operator.catchUp();
+    await take({ kind: 'finish' });
+    expect([exempted(), holder()]).toEqual([false, '']);
+  });
+
+  it('are given back when the node is deleted and its Machine stays', async () => {
+    await taken();
+    cluster.remove(Nodes, 'a');
+    cluster.remove(MachineConfigNodes, 'a');
+    const next = steppedOperator(cluster, () => now);
+    next.catchUp();
+    await next.departed.reconcile('a', signal);
+    expect([exempted(), holder()]).toEqual([false, '']);
+  });
 });

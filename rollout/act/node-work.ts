@@ -10,7 +10,7 @@ import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import { isNotDone } from '../../cluster/failure.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import type { Caches } from '../caches.ts';
-import type { MachineLookup } from '../node-claims.ts';
+import { clusterApiMachineOf, type MachineLookup } from '../node-claims.ts';
 import { leaseNameOf, type NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import { awayOf } from '../pools/claims.ts';
@@ -24,6 +24,7 @@ import { drainSpan } from '../reports/spans.ts';
 import { disruptionBlocked } from './disruption-annotations.ts';
 import { type CordonReport, withCordon, withoutCordon } from './drain-conditions.ts';
 import { drainRetryAfter, drainStep, formatDrain } from './drain-step.ts';
+import type { MachineRemediation } from './machine-remediation.ts';
 import { awaitHooks } from './node-hooks.ts';
 import { patchMachineConfigNode, patchNode, unblockDisruption, writeStatus } from './node-writes.ts';
 
@@ -46,6 +47,7 @@ export interface NodeWorkParts {
   readonly client: ApiClient;
   readonly leases: NodeLeases;
   readonly machines: Pick<MachineLookup, 'isDeleting'>;
+  readonly remediation: Pick<MachineRemediation, 'exempt' | 'endExemption'>;
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
@@ -133,6 +135,7 @@ export class NodeWork {
         );
         await this.#withdraw(piece, signal);
         await unblockDisruption(this.#parts, piece.node, signal);
+        await this.#parts.remediation.endExemption(clusterApiMachineOf(piece.node), signal);
         await this.#parts.leases.release(name, signal);
         return {};
       case 'suspend':
@@ -299,7 +302,8 @@ export class NodeWork {
 
   async #keepLease(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
     const { name } = piece.node.metadata;
-    const holding = await this.#parts.leases.acquire(name, `update to ${configOf(piece)}`, signal);
+    const what = { reason: `update to ${configOf(piece)}`, machine: clusterApiMachineOf(piece.node) };
+    const holding = await this.#parts.leases.acquire(name, what, signal);
     switch (holding.by) {
       case 'us':
       case 'nobody':
@@ -315,6 +319,8 @@ export class NodeWork {
     const { node } = piece;
     const known = node.metadata.annotations?.[annotations.cordonedByShale];
     const isCordoned = known !== undefined && node.spec?.unschedulable === true;
+    // Only under a cordon of ours, by which whoever comes after this process finds what has to be given back.
+    if (isCordoned) await this.#parts.remediation.exempt(node, signal);
     if (isCordoned && Object.keys(disruptionBlocked(node)).length === 0) return node;
     const mark = known ?? String(node.spec?.unschedulable !== true);
     const cordoned = await patchNode(
@@ -324,6 +330,7 @@ export class NodeWork {
       signal,
     );
     if (isCordoned) return cordoned;
+    await this.#parts.remediation.exempt(cordoned, signal);
     const { log, events } = this.#reporters(piece);
     log.info({ node: node.metadata.name }, 'cordoned');
     events.normal(node, 'Cordon', `Cordoned the node to update it to ${configOf(piece)}`);
@@ -342,6 +349,7 @@ export class NodeWork {
       if (refused.note !== undefined) return refused;
     }
     await this.#withdraw(piece, signal);
+    const givenBack = await settled(this.#parts.remediation.endExemption(clusterApiMachineOf(node), signal));
     const free = await writeStatus(this.#parts, piece, withoutCordon, signal);
     const isBlocked = node.metadata.annotations?.[annotations.disruptionBlocked] !== undefined;
     if (mark !== undefined || isBlocked || hookRequestOn(node) !== undefined) {
@@ -350,6 +358,8 @@ export class NodeWork {
       if (mark === 'true')
         this.#reporters(piece).events.normal(node, 'Uncordon', `Uncordoned the node: ${why}`);
     }
+    // The node serves. Its lease stays until the Machine is given back, so that it is tried again.
+    if (givenBack.status === 'rejected') throw givenBack.reason;
     await this.#parts.leases.release(node.metadata.name, signal);
     this.#reported.delete(node.metadata.name);
     this.#drainsSince.delete(node.metadata.name);
@@ -390,6 +400,11 @@ export class NodeWork {
 /** @returns when the controller of a node that took one step has to look at it again. */
 export function resultOf({ lookAgainAfter }: StepReport): Result {
   return lookAgainAfter === undefined ? done : requeueAfter(lookAgainAfter);
+}
+
+async function settled(act: Promise<void>): Promise<PromiseSettledResult<void>> {
+  const [result] = await Promise.allSettled([act]);
+  return result;
 }
 
 function configOf({ machineConfigNode }: WorkPiece): string {

@@ -3,6 +3,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
+import type { MachineRemediation } from '../act/machine-remediation.ts';
 import { type NodeWork, resultOf } from '../act/node-work.ts';
 import { patchMachineConfigNode } from '../act/node-writes.ts';
 import type { Caches } from '../caches.ts';
@@ -23,6 +24,7 @@ export interface DepartedNodesControllerParts extends HolderParts {
   readonly membership: Membership;
   readonly leases: NodeLeases;
   readonly work: NodeWork;
+  readonly remediation: Pick<MachineRemediation, 'endExemption'>;
   readonly events: EventRecorder;
   readonly options: Pick<RolloutOptions, 'newNodeReportAfterSeconds'>;
 }
@@ -47,12 +49,15 @@ export class DepartedNodesController {
 
   /** @throws ApiError */
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
-    const { caches, membership, leases, work } = this.#parts;
+    const { caches, membership, leases, work, remediation } = this.#parts;
     if (membership.poolOf(name) !== undefined) return done;
     const node = caches.nodes.get(name);
     const machineConfigNode = caches.machineConfigNodes.get(name);
     if (node === undefined || machineConfigNode === undefined) {
-      if (leases.isOurs(name)) await leases.release(name, signal);
+      if (leases.isOurs(name)) {
+        await remediation.endExemption(leases.machineOf(name), signal);
+        await leases.release(name, signal);
+      }
       return this.#reportTaint(name, node);
     }
     const { cordon, grant } = workOn(node, machineConfigNode.spec);

@@ -32,7 +32,7 @@ export class PoweredOffController {
       if (leases.isOurs(name)) await leases.release(name, signal);
       return done;
     }
-    const { by } = await leases.acquire(name, why, signal);
+    const { by } = await leases.acquire(name, { reason: why }, signal);
     return requeueAfter(by === 'us' ? leases.renewAfter : HELD_RETRY);
   }
 }

@@ -6,6 +6,7 @@ import { closed } from './closed.ts';
 import { cordoned } from './cordoned.ts';
 import { deletion } from './deletion.ts';
 import { dependencies } from './dependencies.ts';
+import { drivenBy } from './driven-by.ts';
 import { fleetLock } from './fleet-lock.ts';
 import { foreignTaint } from './foreign-taint.ts';
 import type { EndedBy, Gate, GateContext } from './gate.ts';
@@ -31,13 +32,15 @@ import { wavesGate } from './waves.ts';
  * Where several hold, the first one is reported, so the order is that in which an admin has to act: what a person
  * decided about the pool, what failed nodes decided, who holds the node, and at last what ends by itself. The
  * kinds are asked in this order, too: a node that somebody else holds is none that waits for an alert to end, and
- * only what is to start now asks other pools, monitoring systems, the clock and lock services.
+ * only what is to start now asks other pools, monitoring systems, the clock and lock services. `drivenBy` comes before
+ * `rebootsByOthers`, because a node that this one holds may be armed.
  */
 const gates: readonly Gate[] = [
   unmanaged,
   paused,
   closed,
   halted,
+  drivenBy,
   rebootsByOthers,
   leaseHeld,
   deletion,

@@ -1,3 +1,4 @@
+import type { MachineOwner } from '../../api/machine-owner.ts';
 import { plural } from '../../api/plural.ts';
 import type { Wave } from '../../api/pool-settings/values.ts';
 import { isBeingDisrupted } from '../pools/choose-nodes.ts';
@@ -86,17 +87,25 @@ function limitOf({ nodes: { kind, value } }: Wave, total: number): number {
 }
 
 interface InWaves {
-  readonly settings: { readonly waves: readonly Wave[] };
+  readonly settings: {
+    readonly waves: readonly Wave[];
+    /** Absent: Shale decides. */
+    readonly drivenBy?: MachineOwner | undefined;
+  };
   readonly states: readonly NodeState[];
   readonly settled: number;
   readonly now: number;
 }
 
-/** A rollout goes in waves. A new node belongs to none: no pod runs on it, and the cluster may need it. */
+/**
+ * A rollout goes in waves. A new node belongs to none: no pod runs on it, and the cluster may need it. Where Cluster
+ * API decides which node is next, its rollout has none: a node that it has handed over counts as unavailable there.
+ */
 export const wavesGate = {
   kind: 'start',
   reasons: { WaveIncomplete: 'progress', Baking: 'progress' },
   hold: ({ settings, states, settled, now }: InWaves, nodes: readonly NodeState[]): StartHold | undefined => {
+    if (settings.drivenBy !== undefined) return undefined;
     const wave = waveState(settings.waves, states, settled, now);
     if (wave === undefined) return undefined;
     const waiting = nodes.filter((node) => !isNew(node)).slice(wave.room);

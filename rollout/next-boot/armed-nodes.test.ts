@@ -255,7 +255,7 @@ describe('who may make the target the next boot', () => {
     );
     const decision = decide(observe([{ ...observed, machineConfigNode }], {}, { target: standard }));
     expect([permitted(decision), decision.steps.size]).toEqual(['', 0]);
-    expect(decision.rebootWaits.get('a')).toMatch(/in standard mode .* remove spec.shale.rebootPolicy/);
+    expect(decision.waitsForOthers.get('a')).toMatch(/in standard mode .* remove spec.shale.rebootPolicy/);
   });
 });
 
@@ -267,7 +267,7 @@ describe('while somebody else holds a node', () => {
   it('it is not armed, and says why', () => {
     const decision = decide(observe([node('a', { held: true }), node('b')], { maxArmed: 2 }));
     expect(permitted(decision)).toBe('b');
-    expect(decision.rebootWaits.get('a')).toBe('the update is staged; its lease is held by ops');
+    expect(decision.waitsForOthers.get('a')).toBe('the update is staged; its lease is held by ops');
   });
 
   it.each<[string, Partial<PoolSettings>, Partial<PoolObservation>]>([
@@ -294,8 +294,8 @@ describe('while somebody else holds a node', () => {
   });
 
   it('and the pool says what it boots next', () => {
-    const { rebootWaits } = decide(observe([armed], {}, { target: moved }));
-    expect(rebootWaits.get('a')).toBe('an earlier target stays its next boot; its lease is held by ops');
+    const { waitsForOthers } = decide(observe([armed], {}, { target: moved }));
+    expect(waitsForOthers.get('a')).toBe('an earlier target stays its next boot; its lease is held by ops');
   });
 });
 

@@ -7,6 +7,7 @@ import { holdersOf } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
 import { isTaken } from '../node-leases.ts';
 import { awayOf } from './claims.ts';
+import { handoverOf } from './handover.ts';
 import { isReady } from './node-availability.ts';
 import { type NodeState, readNode } from './node-state.ts';
 import {
@@ -162,7 +163,9 @@ export function readWithAssignment(
     nextBoot.config === assignment.target.config &&
     nextBoot.image === assignment.target.image;
   const holders = holdersOn(observation, observed, now);
-  return [readNode({ ...observed, holders, spec, status: machineConfigNode.status, assigned, permitted })];
+  const handover = handoverOf(machineConfigNode);
+  const { status } = machineConfigNode;
+  return [readNode({ ...observed, holders, spec, status, assigned, permitted, handover })];
 }
 
 function holdersOn({ settings }: PoolObservation, observed: ObservedNode, now: number): readonly Hold[] {

@@ -10,8 +10,17 @@ import { downSince } from './node-step.ts';
 import { type NodeUpdate, provesTarget } from './node-update.ts';
 import { hasHeld, isUngranted } from './progress.ts';
 
+/**
+ * Who decides how many nodes go at once. `own`: this rollout, by a canary and by those that have proven the target;
+ * `cluster-api`: Cluster API has chosen each node that may start, so that all of them do.
+ */
+export type Pace = 'own' | 'cluster-api';
+
 export interface ChoiceLimits {
+  /** Of the pool; where Cluster API sets the pace it doesn't limit. */
   readonly maxUnavailable: number;
+  /** Absent: own. */
+  readonly pace?: Pace;
   /** Absent: maxUnavailable alone limits. */
   readonly domains?: FailureDomains | undefined;
   /** Names of nodes that are unavailable and have no state yet; absent: none. */
@@ -52,6 +61,10 @@ export interface Choice {
  * one at a time. New nodes, on which no pod can be yet, take no part in that: one of them is the canary of a target
  * that no node has proven, and then they go together. Plans without disruption take no such slot: first one canary,
  * then twice as many as have proven it. Order as MCO's: by zone, nodes without one last, then by age.
+ *
+ * Nodes that Cluster API has handed over share neither maxUnavailable nor a canary: Cluster API counts them as
+ * unavailable against a maxUnavailable of its own. Failure domains, of which it knows nothing, and the one node of the
+ * control plane at a time limit them as others.
  */
 export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Choice {
   // A node that was switched off on request is not counted.
@@ -147,11 +160,17 @@ export function occupiedBy(nodes: readonly NodeState[]): Occupied {
 export function fullFor(
   node: string,
   { unavailable, disrupted }: Occupied,
-  { maxUnavailable, domains, down = [] }: Pick<ChoiceLimits, 'maxUnavailable' | 'domains' | 'down'>,
+  {
+    maxUnavailable,
+    pace = 'own',
+    domains,
+    down = [],
+  }: Pick<ChoiceLimits, 'maxUnavailable' | 'pace' | 'domains' | 'down'>,
 ): 'pool' | FullDomain | undefined {
   const most = maxUnavailable - down.length;
   const isUp = !unavailable.has(node);
-  if (disrupted.size >= most || (isUp && unavailable.size >= most)) return 'pool';
+  const isFull = disrupted.size >= most || (isUp && unavailable.size >= most);
+  if (pace === 'own' && isFull) return 'pool';
   return domains?.full(node, isUp ? new Set([...unavailable, ...down]) : disrupted);
 }
 
@@ -236,14 +255,28 @@ function chooseLive(
   candidates: readonly NodeState[],
   limits: ChoiceLimits,
 ): Choice['begin'] {
-  const inFlight = nodes.filter((node) => isUnproven(node, limits)).length;
-  const room = Math.max(0, provenNodes(nodes, limits) + 1 - inFlight);
+  const room = roomForLive(nodes, candidates, limits);
   // A canary that is not Ready would prove nothing.
   const readyFirst = [
     ...candidates.filter(({ availability: { ready } }) => ready),
     ...candidates.filter(({ availability: { ready } }) => !ready),
   ];
   return readyFirst.slice(0, room).map(({ name }) => ({ name, level: 'Live' }));
+}
+
+function roomForLive(
+  nodes: readonly NodeState[],
+  candidates: readonly NodeState[],
+  limits: ChoiceLimits,
+): number {
+  switch (limits.pace ?? 'own') {
+    case 'cluster-api':
+      return candidates.length;
+    case 'own': {
+      const inFlight = nodes.filter((node) => isUnproven(node, limits)).length;
+      return Math.max(0, provenNodes(nodes, limits) + 1 - inFlight);
+    }
+  }
 }
 
 /** Being updated, or updated and not yet for the time that counts as proof. */

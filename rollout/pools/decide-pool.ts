@@ -17,6 +17,7 @@ import {
 import { chooseNodes } from './choose-nodes.ts';
 import { awayOf } from './claims.ts';
 import { delayStarts, disruptionLost, givesWay, startDisruptions, startInTime } from './delay-starts.ts';
+import { handoverWaits, leftToClusterApi } from './driven-nodes.ts';
 import { type FailureDomains, type FullDomain, failureDomainsOf } from './failure-domains.ts';
 import { haltOf } from './failures.ts';
 import { isNewNode } from './new-node.ts';
@@ -54,8 +55,8 @@ interface PoolChoice {
   readonly awaitsWindow: Hold | undefined;
   /** What else nodes wait for that could start: other pools, nodes that bake, a lock service. */
   readonly startWaits: readonly Hold[];
-  /** What nodes wait for whose reboots are left to others, by node. */
-  readonly rebootWaits: ReadonlyMap<string, string>;
+  /** What nodes wait for whose reboots are left to others, or that Cluster API has not handed over, by node. */
+  readonly waitsForOthers: ReadonlyMap<string, string>;
   /** Set if all nodes that are not updated are among those. */
   readonly leftToOthers: Hold | undefined;
 }
@@ -165,8 +166,9 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
   const waits = {
     awaitsWindow: inTime.awaitsWindow,
     startWaits,
-    rebootWaits: armed.remarks,
-    leftToOthers: leftToOthers(states, armed.remarks, steps),
+    waitsForOthers: new Map([...armed.remarks, ...handoverWaits(observation, states)]),
+    leftToOthers:
+      leftToClusterApi(observation, { states, steps }) ?? leftToOthers(states, armed.remarks, steps),
   };
   return { assign, steps, startup, skipped, slotsTaken, domainWaits, ...waits };
 }
@@ -318,6 +320,7 @@ function choiceLimits(
   const most = maxUnavailable(pool.spec.maxUnavailable, nodesInService(observation));
   return {
     maxUnavailable: most,
+    pace: settings.drivenBy === undefined ? ('own' as const) : ('cluster-api' as const),
     down: nodes.filter(isDownUnassigned).map(({ node }) => node.metadata.name),
     settled,
     soak: settings.soak,

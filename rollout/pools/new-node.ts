@@ -15,6 +15,8 @@ export interface StartupState {
    * there.
    */
   readonly isNew: boolean;
+  /** The same of any node, those of the control plane included. Absent: no. */
+  readonly neverServed?: boolean;
 }
 
 /** @returns undefined for a node without a startup taint. */
@@ -22,8 +24,10 @@ export function startupOf(node: Pick<Node, 'metadata' | 'spec'>): StartupState |
   const { metadata, spec } = node;
   if (spec?.taints?.some(isStartupTaint) !== true) return undefined;
   const registeredAt = Date.parse(metadata.creationTimestamp ?? '');
+  const neverServed = metadata.annotations?.[annotations.inService] === undefined;
   return {
-    isNew: !isControlPlane(node) && metadata.annotations?.[annotations.inService] === undefined,
+    isNew: !isControlPlane(node) && neverServed,
+    neverServed,
     registeredAt: Number.isNaN(registeredAt) ? undefined : registeredAt,
   };
 }

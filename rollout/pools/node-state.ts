@@ -1,6 +1,5 @@
 import type { MachineConfigNodeSpec, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { NodeStateName } from '../../api/node-state.ts';
-import type { Hold } from '../gates/hold.ts';
 import type { SeenNode } from '../gates/seen-node.ts';
 import { claimsOn, type NodeClaims } from './claims.ts';
 import { isControlPlane } from './new-node.ts';
@@ -23,14 +22,12 @@ export interface NodeState {
   readonly update: NodeUpdate;
 }
 
-export interface NodeObservation extends SeenNode {
+export interface NodeObservation extends SeenNode, Pick<NodeClaims, 'holders' | 'handover'> {
   readonly spec: MachineConfigNodeSpec;
   readonly status: MachineConfigNodeStatus | undefined;
   readonly assigned: boolean;
   /** Whether the node may make its target the next boot, so far. Absent: no. */
   readonly permitted?: boolean;
-  /** Who else holds the node (gates.ts). */
-  readonly holders: readonly Hold[];
 }
 
 /** Topology label of well-known meaning (kubernetes.io/docs/reference/labels-annotations-taints). */

@@ -7,10 +7,12 @@ import { inOneLine } from '../../api/visible-text.ts';
 import type { FailingStep } from '../../cluster/failing-steps.ts';
 import { formatDisputes, type PoolDispute } from '../../machineconfig/pool-disputes.ts';
 import { NOTHING_BEGINS } from '../gates/closed.ts';
+import { AWAITING_CLUSTER_API } from '../gates/driven-by.ts';
 import { poolHold } from '../gates/gates.ts';
 import type { Hold } from '../gates/hold.ts';
 import type { StatusPart } from '../node-feature.ts';
 import type { PoolDecision } from './decide-pool.ts';
+import { formatDriven } from './driven-nodes.ts';
 import { formatFailures } from './failing-steps.ts';
 import { formatDomainWait } from './failure-domains.ts';
 import { recoveryOf } from './failures.ts';
@@ -150,11 +152,12 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
   const closed = closedVerdict(inputs, count);
   if (closed !== undefined) return closed;
   const messages = nodeMessages(inputs);
-  const waits = waitingVerdict(decision, count, messages);
+  const waits = waitingVerdict(inputs, count, messages);
   if (waits !== undefined) return waits;
   const { slotsTaken, skipped } = decision;
   const why = [
     ...(target.kind === 'rolled-back' ? formatRollback(target) : []),
+    ...formatDriverOf(inputs),
     ...(slotsTaken ? [formatSlotsTaken(decision.unavailable, [...decision.domainWaits.values()])] : []),
   ];
   return {
@@ -173,16 +176,27 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
 
 /** @returns the verdict where nodes could start and wait for something else than other nodes' slots. */
 function waitingVerdict(
-  { awaitsWindow, startWaits, leftToOthers }: PoolDecision,
+  inputs: PoolStatusInputs,
   count: string,
   messages: readonly string[],
 ): Verdict | undefined {
+  const { awaitsWindow, startWaits, leftToOthers } = inputs.decision;
   const starts = [...startWaits, awaitsWindow].filter((hold) => hold !== undefined);
   const holds = starts.length > 0 || leftToOthers === undefined ? starts : [leftToOthers];
   const [first] = holds;
   if (first === undefined) return undefined;
   const waits = holds.map(({ message }) => message);
-  return { status: 'True', reason: first.reason, message: [count, ...waits, ...messages].join('; ') };
+  const driver = first.reason === AWAITING_CLUSTER_API ? [] : formatDriverOf(inputs);
+  return {
+    status: 'True',
+    reason: first.reason,
+    message: [count, ...driver, ...waits, ...messages].join('; '),
+  };
+}
+
+/** Who decides which nodes are next, if that is not Shale. */
+function formatDriverOf({ settings: { drivenBy }, decision: { states } }: PoolStatusInputs): string[] {
+  return drivenBy === undefined ? [] : [formatDriven(drivenBy, states)];
 }
 
 /** The condition UpdatesHeld: what nodes wait for that could start, apart from maintenance windows. */
@@ -236,7 +250,7 @@ function nodeMessages({ decision, notes }: PoolStatusInputs): string[] {
     const domain = decision.domainWaits.get(state.name);
     const message =
       nodeMessage(state, decision.steps.get(state.name)) ??
-      decision.rebootWaits.get(state.name) ??
+      decision.waitsForOthers.get(state.name) ??
       (domain && formatDomainWait(domain));
     if (message !== undefined) messages.set(state.name, message);
   }

@@ -81,6 +81,7 @@ function Marks({ node, lease }: { readonly node: NodeRow; readonly lease: LeaseR
     ...(node.cordoned ? ['Cordoned'] : []),
     ...(node.obstacle === undefined ? [] : ['Skipped by rollouts']),
     ...(lease?.ours === true ? ['Lease held by this rollout'] : []),
+    ...(node.handedOver === undefined ? [] : [`Handed over by Cluster API (${node.handedOver.owner})`]),
     ...(node.zone === undefined ? [] : [`Zone ${node.zone}`]),
   ];
   return marks.length === 0 ? null : (

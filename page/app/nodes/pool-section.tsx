@@ -39,7 +39,7 @@ export function PoolSection({ name, pool, members, plans, size, selected, onSele
         {pool === undefined ? null : <span class={`tone ${toneOf(pool)}`}>{TONES[toneOf(pool)]}</span>}
         <span class="quiet">
           {plural(members.length, 'node')}
-          {pool === undefined ? '' : ` · at most ${pool.maxUnavailable} unavailable`}
+          {pool?.maxUnavailable === undefined ? '' : ` · at most ${pool.maxUnavailable} unavailable`}
         </span>
         {pool === undefined ? null : <TimeLeft pool={pool} members={members} plans={plans} now={now} />}
         {pool === undefined ? null : <HoldList holds={pool.holds ?? []} now={now} />}
