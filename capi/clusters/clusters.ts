@@ -1,14 +1,9 @@
 import type { MachineOwner, MachineReference } from '../../api/machine-owner.ts';
 import type { UpdateMachineAnswer } from '../contract/answers.ts';
+import type { ClusterReference } from '../contract/requests.ts';
 import type { MachineSettings } from '../contract/settings.ts';
 import type { WorkloadState } from '../decide/workload-state.ts';
 import type { MachineParts } from '../mapping/machine-parts.ts';
-
-/** A Cluster of Cluster API, in the management cluster. */
-export interface ClusterReference {
-  readonly namespace: string;
-  readonly name: string;
-}
 
 /** Something that isn't known now and may be known later: a cluster that is away, a missing Secret, a missing right. */
 export class NotKnownNow extends Error {
