@@ -38,7 +38,13 @@ export type WatchEvent<T> =
 
 export type Patch =
   | { readonly type: 'merge'; readonly body: unknown }
-  | { readonly type: 'json'; readonly body: readonly unknown[] };
+  | { readonly type: 'json'; readonly body: readonly unknown[] }
+  /**
+   * All fields that the client's field manager is to have in the object, which is created if there is none; those that
+   * it had and that are left out are removed (Server-Side Apply). Fields that somebody else has set differently are
+   * taken over, as controllers have to (API concepts, "Conflicts").
+   */
+  | { readonly type: 'apply'; readonly body: KubernetesObject };
 
 export interface DeleteOptions extends Where {
   readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan';

@@ -26,10 +26,17 @@ const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 const PATCH_TYPES = {
   merge: 'application/merge-patch+json',
   json: 'application/json-patch+json',
+  apply: 'application/apply-patch+yaml',
 } as const;
 
 /** The processes that write objects, as metadata.managedFields names them (API concepts, "Field management"). */
-type FieldManager = 'shale-operator' | 'shale-daemon' | 'shale-builder' | 'shale-page' | 'shale-cli';
+type FieldManager =
+  | 'shale-operator'
+  | 'shale-daemon'
+  | 'shale-builder'
+  | 'shale-page'
+  | 'shale-cli'
+  | 'shale-cluster-api';
 
 export interface ApiClientOptions extends CallOptions {
   /** Who owns the fields that are written; absent: the API server calls the writer `shale`, by its user agent. */
@@ -42,7 +49,7 @@ export function createApiClient(connection: Connection, options: ApiClientOption
 }
 
 /** What is particular about one write. */
-type Written = Pick<Call, 'body' | 'contentType' | 'signal' | 'isRepeatable'>;
+type Written = Pick<Call, 'body' | 'contentType' | 'signal' | 'isRepeatable' | 'query'>;
 
 class HttpApiClient implements ApiClient {
   readonly #calls: ApiCalls;
@@ -270,7 +277,7 @@ class HttpApiClient implements ApiClient {
       resource: resourceOf(kind, subresource),
       what: [WORDS[method], kind.kind, name, subresource].filter((word) => word !== undefined).join(' '),
       ...written,
-      query: { fieldManager: this.#fieldManager },
+      query: { ...written.query, fieldManager: this.#fieldManager },
     }) as Promise<T>;
   }
 }
@@ -303,7 +310,8 @@ function placeOfObject({ metadata }: KubernetesObject, { namespace }: Where): Pl
 
 function writtenPatch(patch: Patch, { signal }: Where): Written {
   const isRepeatable = patch.type !== 'json';
-  return { body: patch.body, contentType: PATCH_TYPES[patch.type], isRepeatable, signal };
+  const query = patch.type === 'apply' ? { force: 'true' } : {};
+  return { body: patch.body, contentType: PATCH_TYPES[patch.type], isRepeatable, signal, query };
 }
 
 function selectors({ labelSelector, fieldSelector }: Selection) {
