@@ -150,6 +150,18 @@ const meanings = {
       },
     },
   },
+  'capi-extension': {
+    'MachineDeployment, KubeadmControlPlane': {
+      Normal: {
+        NewMachinesNeeded:
+          'a change of the template can’t be applied to running machines, so that Cluster API replaces them; with the reason',
+      },
+      Warning: {
+        PoolNotDriven:
+          'a pool names the owner in `spec.shale.drivenBy`, and the extension writes nothing for it; with the reason',
+      },
+    },
+  },
 } as const satisfies Readonly<Record<string, Meanings>>;
 
 /** One row for each process, kind of objects, type and reason. */

@@ -1,0 +1,161 @@
+import { Secrets } from '../../api/kubernetes.ts';
+import type { MachineOwner, MachineReference } from '../../api/machine-owner.ts';
+import { annotations } from '../../api/names.ts';
+import type { KubernetesObject } from '../../api/object.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import type { Discovery } from '../../cluster/discovery.ts';
+import { retryOnConflict } from '../../cluster/update-object.ts';
+import type { MachineSettings } from '../contract/settings.ts';
+import { readSettings } from '../contract/settings.ts';
+import type { ClusterReference } from './clusters.ts';
+import {
+  type CapiCluster,
+  CapiClusters,
+  capiNames,
+  ExtensionConfigs,
+  KubeadmControlPlanes,
+  type Machine,
+  MachineDeployments,
+  Machines,
+} from './kinds.ts';
+import { unlessAway } from './not-known.ts';
+import { type OwnerTemplates, ownerOfMachine, TemplateReader } from './owner-templates.ts';
+
+/** The kubeconfig of a workload cluster, as Cluster API writes it. */
+export interface KubeconfigSecret {
+  readonly name: string;
+  /** Changes with the credentials. */
+  readonly resourceVersion: string;
+  readonly text: string;
+}
+
+/** The key of the Secret `<cluster>-kubeconfig` (Cluster API, util/secret). */
+const KUBECONFIG_KEY = 'value';
+
+const ADVICE = "the extension's ServiceAccount lacks a right: apply manifests/components/cluster-api";
+
+/**
+ * The management cluster. Everything is read again each time: the extension has no state.
+ *
+ * Every method throws NotKnownNow when the API server doesn't answer or refuses the request.
+ */
+export class ManagementCluster {
+  readonly #client: ApiClient;
+  readonly #templates: TemplateReader;
+
+  constructor(client: ApiClient, discovery: Discovery) {
+    this.#client = client;
+    this.#templates = new TemplateReader(client, discovery);
+  }
+
+  clusters(signal: AbortSignal): Promise<readonly CapiCluster[]> {
+    return this.#ask(async () => (await this.#client.list(CapiClusters, { signal })).items);
+  }
+
+  cluster({ namespace, name }: ClusterReference, signal: AbortSignal): Promise<CapiCluster | undefined> {
+    return this.#ask(() => this.#client.find(CapiClusters, name, { namespace, signal }));
+  }
+
+  machine({ namespace, name }: MachineReference, signal: AbortSignal): Promise<Machine | undefined> {
+    return this.#ask(() => this.#client.find(Machines, name, { namespace, signal }));
+  }
+
+  /** @returns the Machines of a Cluster. */
+  machinesOf({ namespace, name }: ClusterReference, signal: AbortSignal): Promise<readonly Machine[]> {
+    const labelSelector = `${capiNames.clusterLabel}=${name}`;
+    return this.#ask(
+      async () => (await this.#client.list(Machines, { namespace, labelSelector, signal })).items,
+    );
+  }
+
+  /** @returns the owner that decides on a Machine's updates; undefined for a Machine without one. */
+  ownerOf(machine: Machine, signal: AbortSignal): Promise<MachineOwner | undefined> {
+    return this.#ask(() => ownerOfMachine(this.#client, machine, signal));
+  }
+
+  /** @returns the object of an owner, for an Event and whether it is paused. */
+  owner(owner: MachineOwner, signal: AbortSignal): Promise<KubernetesObject | undefined> {
+    const { namespace, name } = owner;
+    const kind = owner.kind === 'MachineDeployment' ? MachineDeployments : KubeadmControlPlanes;
+    return this.#ask(() => this.#client.find<KubernetesObject>(kind, name, { namespace, signal }));
+  }
+
+  templatesOf(owner: MachineOwner, signal: AbortSignal): Promise<OwnerTemplates | undefined> {
+    return this.#ask(() => this.#templates.templatesOf(owner, signal));
+  }
+
+  /** @returns the kubeconfig of a Cluster; undefined where Cluster API has not written it yet. */
+  kubeconfig(
+    { namespace, name }: ClusterReference,
+    signal: AbortSignal,
+  ): Promise<KubeconfigSecret | undefined> {
+    return this.#ask(async () => {
+      const secret = await this.#client.find(Secrets, `${name}-kubeconfig`, { namespace, signal });
+      const value = secret?.data?.[KUBECONFIG_KEY];
+      if (secret === undefined || value === undefined) return undefined;
+      const text = Buffer.from(value, 'base64').toString('utf8');
+      return { name: secret.metadata.name, resourceVersion: secret.metadata.resourceVersion ?? '', text };
+    });
+  }
+
+  /**
+   * @param name of the extension's ExtensionConfig.
+   * @returns its settings; undefined where there is no such object. @throws {NotUnderstood} for settings that can't be
+   *   used.
+   */
+  settings(name: string, signal: AbortSignal): Promise<MachineSettings | undefined> {
+    return this.#ask(async () => {
+      const config = await this.#client.find(ExtensionConfigs, name, { signal });
+      return config && readSettings(config.spec?.settings ?? {});
+    });
+  }
+
+  /**
+   * Holds MachineHealthChecks off a Machine, with a mark by which the annotation is taken back. An annotation that
+   * somebody else has set stays theirs.
+   */
+  holdOffRemediation(machine: Machine, signal: AbortSignal): Promise<void> {
+    return this.#annotate(machine, signal, (current) =>
+      current[capiNames.skipRemediation] === undefined
+        ? { [capiNames.skipRemediation]: '', [annotations.skipRemediation]: 'true' }
+        : undefined,
+    );
+  }
+
+  /** Takes back what {@link holdOffRemediation} wrote. */
+  allowRemediation(machine: Machine, signal: AbortSignal): Promise<void> {
+    return this.#annotate(machine, signal, (current) =>
+      isHeldOff(current)
+        ? { [capiNames.skipRemediation]: null, [annotations.skipRemediation]: null }
+        : undefined,
+    );
+  }
+
+  /** @param change undefined: nothing is to be done. A Machine that is gone needs nothing. */
+  #annotate(
+    { metadata: { namespace, name } }: Machine,
+    signal: AbortSignal,
+    change: (current: Readonly<Record<string, string>>) => Record<string, string | null> | undefined,
+  ): Promise<void> {
+    const where = { namespace, signal };
+    return this.#ask(() =>
+      retryOnConflict(async () => {
+        const machine = await this.#client.find(Machines, name, where);
+        const changed = machine && change(machine.metadata.annotations ?? {});
+        if (changed === undefined) return;
+        const { resourceVersion } = machine?.metadata ?? {};
+        const body = { metadata: { resourceVersion, annotations: changed } };
+        await this.#client.patch(Machines, name, { type: 'merge', body }, where);
+      }),
+    );
+  }
+
+  #ask<T>(act: () => Promise<T>): Promise<T> {
+    return unlessAway('the management cluster', ADVICE, act);
+  }
+}
+
+/** @returns whether the extension holds MachineHealthChecks off a Machine with these annotations. */
+export function isHeldOff(current: Readonly<Record<string, string>> = {}): boolean {
+  return current[annotations.skipRemediation] !== undefined;
+}

@@ -1,0 +1,146 @@
+import type { MachineOwner } from '../../api/machine-owner.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import type { Discovery } from '../../cluster/discovery.ts';
+import type { JsonObject, MachineObjects, TypedSpec } from '../contract/machine-objects.ts';
+import { isJsonObject } from '../contract/machine-objects.ts';
+import { NotKnownNow } from './clusters.ts';
+import {
+  controllerOf,
+  KubeadmControlPlanes,
+  type Machine,
+  MachineDeployments,
+  MachineSets,
+  type MachineSpec,
+  Machines,
+  type ObjectReference,
+  type ProviderObject,
+} from './kinds.ts';
+
+/** What an owner's machines are to be, and what they were before. */
+export interface OwnerTemplates {
+  readonly current: MachineObjects;
+  /** Of its older MachineSets, or of its other Machines for a control plane. */
+  readonly older: readonly OlderTemplate[];
+}
+
+/** `gone`: that object no longer exists, so that nobody can tell what the machines had. */
+type OlderTemplate =
+  | { readonly kind: 'known'; readonly objects: MachineObjects }
+  | { readonly kind: 'gone'; readonly what: string };
+
+/** Reads the templates that owners of Machines have, in whichever version their providers serve them. */
+export class TemplateReader {
+  readonly #client: ApiClient;
+  readonly #discovery: Discovery;
+
+  constructor(client: ApiClient, discovery: Discovery) {
+    this.#client = client;
+    this.#discovery = discovery;
+  }
+
+  /**
+   * @returns undefined for an owner that doesn't exist.
+   * @throws {NotKnownNow} when an object that its current template names can't be found; {ApiError | ApiUnreachable}
+   */
+  async templatesOf(owner: MachineOwner, signal: AbortSignal): Promise<OwnerTemplates | undefined> {
+    switch (owner.kind) {
+      case 'MachineDeployment':
+        return this.#ofMachineDeployment(owner, signal);
+      case 'KubeadmControlPlane':
+        return this.#ofControlPlane(owner, signal);
+    }
+  }
+
+  async #ofMachineDeployment({ namespace, name }: MachineOwner, signal: AbortSignal) {
+    const deployment = await this.#client.find(MachineDeployments, name, { namespace, signal });
+    if (deployment === undefined) return undefined;
+    const { items } = await this.#client.list(MachineSets, { namespace, signal });
+    const own = items.filter(
+      (set) => controllerOf(set, MachineDeployments.kind)?.uid === deployment.metadata.uid,
+    );
+    const [current, ...older] = await Promise.all(
+      [deployment, ...own].map((each) => this.#template(each.spec.template.spec, namespace, signal)),
+    );
+    return { current: known(current), older };
+  }
+
+  /** A control plane has its bootstrap config in itself, and no MachineSets: its Machines say what they have. */
+  async #ofControlPlane({ namespace, name }: MachineOwner, signal: AbortSignal) {
+    const plane = await this.#client.find(KubeadmControlPlanes, name, { namespace, signal });
+    if (plane === undefined) return undefined;
+    const { version, kubeadmConfigSpec = {}, machineTemplate } = plane.spec;
+    const infrastructure = await this.#spec(machineTemplate?.spec?.infrastructureRef, namespace, signal);
+    const { items } = await this.#client.list(Machines, { namespace, signal });
+    const own = items.filter(
+      (machine) => controllerOf(machine, KubeadmControlPlanes.kind)?.uid === plane.metadata.uid,
+    );
+    const older = await Promise.all(own.map(({ spec }) => this.#template(spec, namespace, signal)));
+    const machine: JsonObject = version === undefined ? {} : { version };
+    const bootstrap = { kind: 'KubeadmConfig', spec: kubeadmConfigSpec };
+    return { current: known(asTemplate({ machine, bootstrap, infrastructure })), older };
+  }
+
+  /** @returns a Machine's own objects, or those that its template names. */
+  async #template(spec: MachineSpec, namespace: string, signal: AbortSignal): Promise<OlderTemplate> {
+    const configRef = spec.bootstrap?.configRef;
+    const [bootstrap, infrastructure] = await Promise.all([
+      configRef?.name === undefined ? undefined : this.#spec(configRef, namespace, signal),
+      this.#spec(spec.infrastructureRef, namespace, signal),
+    ]);
+    return asTemplate({ machine: spec as JsonObject, bootstrap, infrastructure });
+  }
+
+  async #spec(
+    reference: ObjectReference | undefined,
+    namespace: string,
+    signal: AbortSignal,
+  ): Promise<TypedSpec | string> {
+    const { apiGroup = '', kind = '', name = '' } = reference ?? {};
+    // Of bootstrap configs the hooks have this version, whichever the server prefers.
+    const known =
+      apiGroup.endsWith('cluster.x-k8s.io') && kind.startsWith('Kubeadm') ? ['v1beta2'] : undefined;
+    const served = await this.#discovery.kindOf<ProviderObject>(apiGroup, kind, signal, known);
+    const object = served && (await this.#client.find(served, name, { namespace, signal }));
+    if (object === undefined) return `${kind} ${namespace}/${name}`;
+    const { spec = {} } = object;
+    const { template } = spec;
+    const inner = isJsonObject(template) ? template['spec'] : undefined;
+    const isTemplate = kind.endsWith('Template');
+    return {
+      kind: isTemplate ? kind.slice(0, -'Template'.length) : kind,
+      spec: isTemplate ? (isJsonObject(inner) ? inner : {}) : spec,
+    };
+  }
+}
+
+/** @param parts those that are texts name what isn't there. */
+function asTemplate(parts: {
+  readonly machine: JsonObject;
+  readonly bootstrap: TypedSpec | string | undefined;
+  readonly infrastructure: TypedSpec | string;
+}): OlderTemplate {
+  const { machine, bootstrap, infrastructure } = parts;
+  if (typeof bootstrap === 'string') return { kind: 'gone', what: bootstrap };
+  if (typeof infrastructure === 'string') return { kind: 'gone', what: infrastructure };
+  return { kind: 'known', objects: { machine, bootstrap, infrastructure } };
+}
+
+function known(template: OlderTemplate | undefined): MachineObjects {
+  if (template?.kind === 'known') return template.objects;
+  throw new NotKnownNow(`the management cluster has no ${template?.what ?? 'template'}`);
+}
+
+/** @returns the owner that decides on a Machine's updates. @throws {ApiError | ApiUnreachable} */
+export async function ownerOfMachine(
+  client: ApiClient,
+  machine: Machine,
+  signal: AbortSignal,
+): Promise<MachineOwner | undefined> {
+  const { namespace = '' } = machine.metadata;
+  const plane = controllerOf(machine, KubeadmControlPlanes.kind);
+  if (plane !== undefined) return { kind: 'KubeadmControlPlane', namespace, name: plane.name };
+  const set = controllerOf(machine, MachineSets.kind);
+  const read = set && (await client.findMetadata(MachineSets, set.name, { namespace, signal }));
+  const deployment = read && controllerOf(read, MachineDeployments.kind);
+  return deployment && { kind: 'MachineDeployment', namespace, name: deployment.name };
+}
