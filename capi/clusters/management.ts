@@ -5,9 +5,6 @@ import type { KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { Discovery } from '../../cluster/discovery.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
-import type { MachineSettings } from '../contract/settings.ts';
-import { readSettings } from '../contract/settings.ts';
-import type { ClusterReference } from './clusters.ts';
 import {
   type CapiCluster,
   CapiClusters,
@@ -17,7 +14,10 @@ import {
   type Machine,
   MachineDeployments,
   Machines,
-} from './kinds.ts';
+} from '../contract/cluster-api-kinds.ts';
+import type { MachineObjects } from '../contract/machine-objects.ts';
+import { type MachineSettings, readSettings } from '../contract/settings.ts';
+import { type ClusterReference, NotKnownNow } from './clusters.ts';
 import { unlessAway } from './not-known.ts';
 import { type OwnerTemplates, ownerOfMachine, TemplateReader } from './owner-templates.ts';
 
@@ -80,6 +80,11 @@ export class ManagementCluster {
     return this.#ask(() => this.#client.find<KubernetesObject>(kind, name, { namespace, signal }));
   }
 
+  /** @returns the objects that a Machine has: while Cluster API updates it, what it is to be. */
+  objectsOf(machine: Machine, signal: AbortSignal): Promise<MachineObjects> {
+    return this.#ask(() => this.#templates.objectsOf(machine, signal));
+  }
+
   templatesOf(owner: MachineOwner, signal: AbortSignal): Promise<OwnerTemplates | undefined> {
     return this.#ask(() => this.#templates.templatesOf(owner, signal));
   }
@@ -100,13 +105,13 @@ export class ManagementCluster {
 
   /**
    * @param name of the extension's ExtensionConfig.
-   * @returns its settings; undefined where there is no such object. @throws {NotUnderstood} for settings that can't be
-   *   used.
+   * @throws {NotKnownNow} when there is no such object; {NotUnderstood} for settings that can't be used.
    */
-  settings(name: string, signal: AbortSignal): Promise<MachineSettings | undefined> {
+  settings(name: string, signal: AbortSignal): Promise<MachineSettings> {
     return this.#ask(async () => {
       const config = await this.#client.find(ExtensionConfigs, name, { signal });
-      return config && readSettings(config.spec?.settings ?? {});
+      if (config === undefined) throw new NotKnownNow(`there is no ExtensionConfig ${name}`);
+      return readSettings(config.spec?.settings ?? {});
     });
   }
 

@@ -1,9 +1,6 @@
 import type { MachineOwner } from '../../api/machine-owner.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { Discovery } from '../../cluster/discovery.ts';
-import type { JsonObject, MachineObjects, TypedSpec } from '../contract/machine-objects.ts';
-import { isJsonObject } from '../contract/machine-objects.ts';
-import { NotKnownNow } from './clusters.ts';
 import {
   controllerOf,
   KubeadmControlPlanes,
@@ -14,7 +11,10 @@ import {
   Machines,
   type ObjectReference,
   type ProviderObject,
-} from './kinds.ts';
+} from '../contract/cluster-api-kinds.ts';
+import type { JsonObject, MachineObjects, TypedSpec } from '../contract/machine-objects.ts';
+import { isJsonObject } from '../contract/machine-objects.ts';
+import { NotKnownNow } from './clusters.ts';
 
 /** What an owner's machines are to be, and what they were before. */
 export interface OwnerTemplates {
@@ -23,10 +23,10 @@ export interface OwnerTemplates {
   readonly older: readonly OlderTemplate[];
 }
 
-/** `gone`: that object no longer exists, so that nobody can tell what the machines had. */
+/** `gone`: nobody can tell any more what machines had. `why`: a clause. */
 type OlderTemplate =
   | { readonly kind: 'known'; readonly objects: MachineObjects }
-  | { readonly kind: 'gone'; readonly what: string };
+  | { readonly kind: 'gone'; readonly why: string };
 
 /** Reads the templates that owners of Machines have, in whichever version their providers serve them. */
 export class TemplateReader {
@@ -49,6 +49,14 @@ export class TemplateReader {
       case 'KubeadmControlPlane':
         return this.#ofControlPlane(owner, signal);
     }
+  }
+
+  /**
+   * @returns the objects that a Machine has. While Cluster API updates it, they say what it is to be.
+   * @throws {NotKnownNow} when one of them can't be found; {ApiError | ApiUnreachable}
+   */
+  async objectsOf({ spec, metadata }: Machine, signal: AbortSignal): Promise<MachineObjects> {
+    return known(await this.#template(spec, metadata.namespace ?? '', signal));
   }
 
   async #ofMachineDeployment({ namespace, name }: MachineOwner, signal: AbortSignal) {
@@ -75,9 +83,14 @@ export class TemplateReader {
       (machine) => controllerOf(machine, KubeadmControlPlanes.kind)?.uid === plane.metadata.uid,
     );
     const older = await Promise.all(own.map(({ spec }) => this.#template(spec, namespace, signal)));
+    const why = `KubeadmControlPlane ${namespace}/${name} has no other Machine to compare with`;
     const machine: JsonObject = version === undefined ? {} : { version };
     const bootstrap = { kind: 'KubeadmConfig', spec: kubeadmConfigSpec };
-    return { current: known(asTemplate({ machine, bootstrap, infrastructure })), older };
+    return {
+      current: known(asTemplate({ machine, bootstrap, infrastructure })),
+      // The updated one has what it is to be.
+      older: own.length > 1 ? older : [{ kind: 'gone' as const, why }],
+    };
   }
 
   /** @returns a Machine's own objects, or those that its template names. */
@@ -101,7 +114,7 @@ export class TemplateReader {
       apiGroup.endsWith('cluster.x-k8s.io') && kind.startsWith('Kubeadm') ? ['v1beta2'] : undefined;
     const served = await this.#discovery.kindOf<ProviderObject>(apiGroup, kind, signal, known);
     const object = served && (await this.#client.find(served, name, { namespace, signal }));
-    if (object === undefined) return `${kind} ${namespace}/${name}`;
+    if (object === undefined) return `${kind} ${namespace}/${name} is gone`;
     const { spec = {} } = object;
     const { template } = spec;
     const inner = isJsonObject(template) ? template['spec'] : undefined;
@@ -113,21 +126,21 @@ export class TemplateReader {
   }
 }
 
-/** @param parts those that are texts name what isn't there. */
+/** @param parts those that are texts say what isn't there. */
 function asTemplate(parts: {
   readonly machine: JsonObject;
   readonly bootstrap: TypedSpec | string | undefined;
   readonly infrastructure: TypedSpec | string;
 }): OlderTemplate {
   const { machine, bootstrap, infrastructure } = parts;
-  if (typeof bootstrap === 'string') return { kind: 'gone', what: bootstrap };
-  if (typeof infrastructure === 'string') return { kind: 'gone', what: infrastructure };
+  if (typeof bootstrap === 'string') return { kind: 'gone', why: bootstrap };
+  if (typeof infrastructure === 'string') return { kind: 'gone', why: infrastructure };
   return { kind: 'known', objects: { machine, bootstrap, infrastructure } };
 }
 
 function known(template: OlderTemplate | undefined): MachineObjects {
   if (template?.kind === 'known') return template.objects;
-  throw new NotKnownNow(`the management cluster has no ${template?.what ?? 'template'}`);
+  throw new NotKnownNow(`what a machine is to be is not known: ${template?.why ?? 'there is no template'}`);
 }
 
 /** @returns the owner that decides on a Machine's updates. @throws {ApiError | ApiUnreachable} */

@@ -1,9 +1,10 @@
 import { type ClusterApiUpdate, formatClusterApiUpdate } from '../../api/annotation-requests.ts';
 import { ConfigMaps, Nodes } from '../../api/kubernetes.ts';
-import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import type { MachineOwner } from '../../api/machine-owner.ts';
 import { annotations, OS_IMAGE_STREAMS_CONFIG_MAP } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { type ApiClient, isConflict, isNotFound } from '../../cluster/api-client.ts';
@@ -11,6 +12,8 @@ import { type Connection, impersonating } from '../../cluster/connection.ts';
 import { Discovery, serverVersion } from '../../cluster/discovery.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { LATER_RENDERING_KINDS, RENDERING_KINDS, readClusterOf } from '../../predict/objects/read-cluster.ts';
+import { namedOwners } from '../decide/driven-pool.ts';
+import type { ContentWrite } from '../decide/wanted-content.ts';
 import type { WorkloadState } from '../decide/workload-state.ts';
 import { HOOK_REQUEST_DEADLINE_MS, unlessAway, WORKLOAD_COMPONENT } from './not-known.ts';
 
@@ -54,14 +57,25 @@ export class WorkloadCluster {
     this.#discovery = new Discovery(this.#connection, options);
   }
 
+  /** @returns the owners of Machines that pools name; none in a cluster without Shale. */
+  owners(signal: AbortSignal): Promise<readonly MachineOwner[]> {
+    return this.#ask(async () => {
+      if (!(await this.#hasShale(signal))) return [];
+      return namedOwners((await this.#client.list(MachineConfigPools, { signal })).items);
+    });
+  }
+
   /** @returns what predictions and updates need; of a cluster without Shale that there is nothing. */
   read(signal: AbortSignal): Promise<WorkloadState> {
-    return this.#ask(async () => {
-      const { group, kind, version } = MachineConfigPools;
-      // Discovery is allowed to every authenticated user, and a cluster without Shale has no role for the account.
-      const served = await this.#discovery.kindOf(group, kind, signal, [version]);
-      return served === undefined ? this.#withoutShale(signal) : this.#readAll(signal);
-    });
+    return this.#ask(async () =>
+      (await this.#hasShale(signal)) ? this.#readAll(signal) : this.#withoutShale(signal),
+    );
+  }
+
+  /** Discovery is allowed to every authenticated user, and a cluster without Shale has no role for the account. */
+  async #hasShale(signal: AbortSignal): Promise<boolean> {
+    const { group, kind, version } = MachineConfigPools;
+    return (await this.#discovery.kindOf(group, kind, signal, [version])) !== undefined;
   }
 
   async #withoutShale(signal: AbortSignal): Promise<WorkloadState> {
@@ -86,22 +100,22 @@ export class WorkloadCluster {
     return { ...readClusterOf(read), serverVersion: version };
   }
 
-  /** Writes a MachineConfig as a whole; whatever somebody has changed in it is changed back. */
-  async applyConfig(config: MachineConfig, signal: AbortSignal): Promise<void> {
-    const { name } = config.metadata;
-    await this.#ask(() =>
-      this.#client.patch(MachineConfigs, name, { type: 'apply', body: config }, { signal }),
-    );
-  }
-
-  async deleteConfig(name: string, signal: AbortSignal): Promise<void> {
-    await this.#ask(() => this.#client.delete(MachineConfigs, name, { signal }));
-  }
-
-  /** Bases a pool on another stream of OS images. */
-  async setStream(pool: string, stream: string, signal: AbortSignal): Promise<void> {
-    const body = { spec: { osImageStream: { name: stream } } };
-    await this.#ask(() => this.#client.patch(MachineConfigPools, pool, { type: 'merge', body }, { signal }));
+  /** Writes what a pool is to have. A MachineConfig is written whole: what somebody changed in it is changed back. */
+  async write(write: ContentWrite, signal: AbortSignal): Promise<void> {
+    await this.#ask(async () => {
+      switch (write.kind) {
+        case 'apply-config': {
+          const { name } = write.config.metadata;
+          return this.#client.patch(MachineConfigs, name, { type: 'apply', body: write.config }, { signal });
+        }
+        case 'delete-config':
+          return this.#client.delete(MachineConfigs, write.name, { signal });
+        case 'set-stream': {
+          const body = { spec: { osImageStream: { name: write.stream } } };
+          return this.#client.patch(MachineConfigPools, write.pool, { type: 'merge', body }, { signal });
+        }
+      }
+    });
   }
 
   /** Lets the operator grant the node its update. */

@@ -1,5 +1,5 @@
 import { type Kind, type KubernetesObject, namespacedKind } from '../../api/object.ts';
-import type { JsonObject } from '../contract/machine-objects.ts';
+import type { JsonObject } from './machine-objects.ts';
 
 /*
  * The kinds of Cluster API that Shale reads, with the fields that it uses (kubernetes-sigs/cluster-api, api/core,

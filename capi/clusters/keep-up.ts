@@ -1,0 +1,110 @@
+import type { Logger } from 'pino';
+import type { MachineOwner } from '../../api/machine-owner.ts';
+import type { KubernetesObject } from '../../api/object.ts';
+import type { EventRecorder } from '../../cluster/events.ts';
+import {
+  type CapiCluster,
+  capiNames,
+  isBeingUpdated,
+  isPaused,
+  type Machine,
+} from '../contract/cluster-api-kinds.ts';
+import type { MachineSettings } from '../contract/settings.ts';
+import { decideUpkeep, type FollowedOwner } from '../decide/follow-owner.ts';
+import { partsOf } from '../mapping/parts-of.ts';
+import type { ClusterReference } from './clusters.ts';
+import { isHeldOff, type ManagementCluster } from './management.ts';
+import type { WorkloadCluster } from './workload.ts';
+
+export interface KeepUpOptions {
+  readonly management: ManagementCluster;
+  /** In the management cluster. */
+  readonly events: EventRecorder;
+  readonly log: Logger;
+}
+
+/** One Cluster, and where its owners' templates are to be followed. */
+export interface KeptCluster {
+  readonly cluster: CapiCluster;
+  /** Of the Cluster. */
+  readonly machines: readonly Machine[];
+  readonly workload: WorkloadCluster;
+  readonly settings: MachineSettings;
+}
+
+/**
+ * Makes one Cluster's workload cluster what its owners' templates say, and takes back what was handed over and is no
+ * longer being updated. Everything is read again, so that it makes no difference which replica does it, or both.
+ *
+ * @throws {NotKnownNow} when one of the clusters can't be read or written.
+ */
+export async function keepUp(options: KeepUpOptions, kept: KeptCluster, signal: AbortSignal): Promise<void> {
+  const { cluster, machines, workload, settings } = kept;
+  const named = await workload.owners(signal);
+  // Most clusters have no pool that Cluster API drives; for the others all is read.
+  if (named.length === 0 && !machines.some(concernsShale)) return;
+  const owners = await followedOwners(options, kept, named, signal);
+  const state = await workload.read(signal);
+  const observed = { isPaused: isPaused(cluster), settings, owners, machines, workload: state };
+  const upkeep = decideUpkeep(observed, holdsOff);
+  for (const { owner, why } of upkeep.refused) await reportRefusal(options, owner, why, signal);
+  for (const write of upkeep.content) await workload.write(write, signal);
+  for (const node of upkeep.takenBack) await workload.takeBack(node, signal);
+  for (const machine of upkeep.allowed) await options.management.allowRemediation(machine, signal);
+}
+
+function holdsOff({ metadata }: Machine): boolean {
+  return isHeldOff(metadata.annotations);
+}
+
+/** A pool may have named an owner until a moment ago. */
+function concernsShale(machine: Machine): boolean {
+  return holdsOff(machine) || isBeingUpdated(machine);
+}
+
+/** @returns the owners that are this Cluster's; one of another Cluster has nothing to say in this workload cluster. */
+async function followedOwners(
+  options: KeepUpOptions,
+  { cluster, settings }: KeptCluster,
+  named: readonly MachineOwner[],
+  signal: AbortSignal,
+): Promise<readonly FollowedOwner[]> {
+  const { namespace, name } = cluster.metadata;
+  const followed: FollowedOwner[] = [];
+  for (const owner of named) {
+    const object = owner.namespace === namespace ? await options.management.owner(owner, signal) : undefined;
+    const isOwn = object !== undefined && isOfCluster(object, name);
+    const templates = isOwn ? await options.management.templatesOf(owner, signal) : undefined;
+    if (object === undefined || templates === undefined) {
+      options.log.warn(
+        { cluster: referenceOf(cluster), owner },
+        'a pool names an owner that this Cluster does not have',
+      );
+      continue;
+    }
+    const current = partsOf(templates.current, settings);
+    followed.push({ owner, isPaused: isPaused(cluster, object), current });
+  }
+  return followed;
+}
+
+/** Only a MachineDeployment names its Cluster in its spec; Cluster API gives both the label. */
+function isOfCluster(object: KubernetesObject & { readonly spec?: { clusterName?: string } }, name: string) {
+  return object.spec?.clusterName === name || object.metadata.labels?.[capiNames.clusterLabel] === name;
+}
+
+async function reportRefusal(
+  { management, events, log }: KeepUpOptions,
+  owner: MachineOwner,
+  why: string,
+  signal: AbortSignal,
+): Promise<void> {
+  log.warn({ owner, why }, 'the pool of an owner does not follow its template');
+  const object = await management.owner(owner, signal);
+  if (object !== undefined) events.warning(object, 'PoolNotDriven', why);
+}
+
+/** @returns where a Cluster is. */
+export function referenceOf({ metadata: { namespace = '', name } }: CapiCluster): ClusterReference {
+  return { namespace, name };
+}

@@ -1,0 +1,141 @@
+import type { Logger } from 'pino';
+import type { MachineOwner } from '../../api/machine-owner.ts';
+import { toSeconds } from '../../api/object.ts';
+import type { EventRecorder } from '../../cluster/events.ts';
+import type { UpdateMachineAnswer } from '../contract/answers.ts';
+import { isPaused, type Machine } from '../contract/cluster-api-kinds.ts';
+import type { MachineSettings } from '../contract/settings.ts';
+import type { OwnerParts } from '../decide/owned-now.ts';
+import { decideUpdate, type UpdateObservation, type UpdateWrite } from '../decide/update-machine.ts';
+import type { WorkloadState } from '../decide/workload-state.ts';
+import { partsOf } from '../mapping/parts-of.ts';
+import { type ClusterReference, type Clusters, type MachineUpdate, NotKnownNow } from './clusters.ts';
+import { isHeldOff, type ManagementCluster } from './management.ts';
+import { withinHook } from './not-known.ts';
+import type { OwnerTemplates } from './owner-templates.ts';
+import type { WorkloadCluster } from './workload.ts';
+import type { WorkloadClusters } from './workload-clusters.ts';
+
+export interface LiveClustersOptions {
+  readonly management: ManagementCluster;
+  readonly workloads: WorkloadClusters;
+  /** Name of the extension's ExtensionConfig, which has the settings. */
+  readonly extensionConfig: string;
+  /** In the management cluster. */
+  readonly events: EventRecorder;
+  readonly log: Logger;
+  readonly now: () => Date;
+}
+
+/** The management cluster and its workload clusters, read again for each call of a hook. */
+export class LiveClusters implements Clusters {
+  readonly #options: LiveClustersOptions;
+
+  constructor(options: LiveClustersOptions) {
+    this.#options = options;
+  }
+
+  readWorkload(reference: ClusterReference, signal: AbortSignal): Promise<WorkloadState> {
+    const bounded = withinHook(signal);
+    return this.#options.workloads.use(reference, bounded, (workload) => workload.read(bounded));
+  }
+
+  async updateMachine(update: MachineUpdate, signal: AbortSignal): Promise<UpdateMachineAnswer> {
+    const bounded = withinHook(signal);
+    return this.#options.workloads.use(update.cluster, bounded, async (workload) => {
+      const observed = await this.#observe(update, workload, bounded);
+      const { writes, answer } = decideUpdate(observed);
+      for (const write of writes) await this.#carryOut(write, observed, workload, bounded);
+      return answer;
+    });
+  }
+
+  async reportNewMachines(owner: MachineOwner, message: string, signal: AbortSignal): Promise<void> {
+    const { management, events, log } = this.#options;
+    try {
+      const object = await management.owner(owner, withinHook(signal));
+      if (object !== undefined) events.normal(object, 'NewMachinesNeeded', message);
+    } catch (error) {
+      log.warn({ owner, err: error }, 'an owner to be told about new machines could not be read');
+    }
+  }
+
+  /**
+   * Of the request nothing but names is believed: what is written to a workload cluster comes from objects and settings
+   * that the management cluster has, whoever calls the hook.
+   */
+  async #observe(
+    { cluster: reference, machine: machineReference }: MachineUpdate,
+    workload: WorkloadCluster,
+    signal: AbortSignal,
+  ): Promise<UpdateObservation> {
+    const { management, extensionConfig } = this.#options;
+    const [cluster, machine, settings, state] = await Promise.all([
+      management.cluster(reference, signal),
+      management.machine(machineReference, signal),
+      management.settings(extensionConfig, signal),
+      workload.read(signal),
+    ]);
+    if (cluster === undefined)
+      throw new NotKnownNow(`Cluster ${reference.namespace}/${reference.name} is gone`);
+    const isOwn =
+      machine?.spec.clusterName === reference.name && machineReference.namespace === reference.namespace;
+    const own = isOwn ? machine : undefined;
+    const { owner, object, parts } = await this.#ownerOf(own, settings, signal);
+    const objects = own && (await management.objectsOf(own, signal));
+    return {
+      reference: machineReference,
+      desired: objects && partsOf(objects, settings),
+      settings,
+      machine: own,
+      isPaused: isPaused(cluster, own) || isPaused(cluster, object),
+      isHeldOff: isHeldOff(own?.metadata.annotations),
+      owner,
+      parts,
+      workload: state,
+    };
+  }
+
+  async #ownerOf(machine: Machine | undefined, settings: MachineSettings, signal: AbortSignal) {
+    const { management } = this.#options;
+    const owner = machine && (await management.ownerOf(machine, signal));
+    if (owner === undefined) return { owner, object: undefined, parts: undefined };
+    const [object, templates] = await Promise.all([
+      management.owner(owner, signal),
+      management.templatesOf(owner, signal),
+    ]);
+    return { owner, object, parts: templates && partsOfOwner(templates, settings) };
+  }
+
+  async #carryOut(
+    write: UpdateWrite,
+    { machine }: UpdateObservation,
+    workload: WorkloadCluster,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { management, now } = this.#options;
+    switch (write.kind) {
+      case 'apply-config':
+      case 'delete-config':
+      case 'set-stream':
+        return workload.write(write, signal);
+      case 'hold-off-remediation':
+        return machine && management.holdOffRemediation(machine, signal);
+      case 'allow-remediation':
+        return machine && management.allowRemediation(machine, signal);
+      case 'hand-over':
+        return workload.handOver(write.node, { ...write.update, at: toSeconds(now()) }, signal);
+      case 'take-back':
+        return workload.takeBack(write.node, signal);
+    }
+  }
+}
+
+function partsOfOwner({ current, older }: OwnerTemplates, settings: MachineSettings): OwnerParts {
+  return {
+    current: partsOf(current, settings),
+    older: older.map((each) =>
+      each.kind === 'known' ? { kind: 'known', parts: partsOf(each.objects, settings) } : each,
+    ),
+  };
+}
