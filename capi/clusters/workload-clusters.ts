@@ -99,9 +99,6 @@ async function connectionOf({ namespace }: ClusterReference, { name, text }: Kub
   try {
     return await embeddedConnection(text);
   } catch (error) {
-    throw new NotKnownNow(
-      `the kubeconfig of the Secret ${namespace}/${name} can't be used: ${errorMessage(error)}`,
-      { cause: error },
-    );
+    throw new NotKnownNow(`Secret ${namespace}/${name}: ${errorMessage(error)}`, { cause: error });
   }
 }
