@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { MachineOwner } from '../../api/machine-owner.ts';
+import { formatMachineOwner, isSameOwner, type MachineOwner } from '../../api/machine-owner.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import {
@@ -9,10 +9,10 @@ import {
   isPaused,
   type Machine,
 } from '../contract/cluster-api-kinds.ts';
+import type { ClusterReference } from '../contract/requests.ts';
 import type { MachineSettings } from '../contract/settings.ts';
-import { decideUpkeep, type FollowedOwner } from '../decide/follow-owner.ts';
+import { decideUpkeep, type FollowedOwner, type Upkeep } from '../decide/follow-owner.ts';
 import { partsOf } from '../mapping/parts-of.ts';
-import type { ClusterReference } from './clusters.ts';
 import { isHeldOff, type ManagementCluster } from './management.ts';
 import type { WorkloadCluster } from './workload.ts';
 
@@ -21,6 +21,8 @@ export interface KeepUpOptions {
   /** In the management cluster. */
   readonly events: EventRecorder;
   readonly log: Logger;
+  /** Why an owner's pool did not follow at the last pass, so that each reason is reported once. */
+  readonly reported: Map<string, string>;
 }
 
 /** One Cluster, and where its owners' templates are to be followed. */
@@ -47,7 +49,7 @@ export async function keepUp(options: KeepUpOptions, kept: KeptCluster, signal: 
   const state = await workload.read(signal);
   const observed = { isPaused: isPaused(cluster), settings, owners, machines, workload: state };
   const upkeep = decideUpkeep(observed, holdsOff);
-  for (const { owner, why } of upkeep.refused) await reportRefusal(options, owner, why, signal);
+  for (const owner of named) await reportRefusal(options, owner, whyRefused(upkeep, owner), signal);
   for (const write of upkeep.content) await workload.write(write, signal);
   for (const node of upkeep.takenBack) await workload.takeBack(node, signal);
   for (const machine of upkeep.allowed) await options.management.allowRemediation(machine, signal);
@@ -93,15 +95,27 @@ function isOfCluster(object: KubernetesObject & { readonly spec?: { clusterName?
   return object.spec?.clusterName === name || object.metadata.labels?.[capiNames.clusterLabel] === name;
 }
 
+function whyRefused({ refused }: Upkeep, owner: MachineOwner): string | undefined {
+  return refused.find((each) => isSameOwner(each.owner, owner))?.why;
+}
+
+/** @param why undefined: its pool follows. */
 async function reportRefusal(
-  { management, events, log }: KeepUpOptions,
+  { management, events, log, reported }: KeepUpOptions,
   owner: MachineOwner,
-  why: string,
+  why: string | undefined,
   signal: AbortSignal,
 ): Promise<void> {
+  const key = formatMachineOwner(owner);
+  if (reported.get(key) === why) return;
+  if (why === undefined) {
+    reported.delete(key);
+    return;
+  }
   log.warn({ owner, why }, 'the pool of an owner does not follow its template');
   const object = await management.owner(owner, signal);
   if (object !== undefined) events.warning(object, 'PoolNotDriven', why);
+  reported.set(key, why);
 }
 
 /** @returns where a Cluster is. */

@@ -16,8 +16,9 @@ import {
   Machines,
 } from '../contract/cluster-api-kinds.ts';
 import type { MachineObjects } from '../contract/machine-objects.ts';
+import type { ClusterReference } from '../contract/requests.ts';
 import { type MachineSettings, readSettings } from '../contract/settings.ts';
-import { type ClusterReference, NotKnownNow } from './clusters.ts';
+import { NotKnownNow } from './clusters.ts';
 import { unlessAway } from './not-known.ts';
 import { type OwnerTemplates, ownerOfMachine, TemplateReader } from './owner-templates.ts';
 
@@ -122,7 +123,7 @@ export class ManagementCluster {
   holdOffRemediation(machine: Machine, signal: AbortSignal): Promise<void> {
     return this.#annotate(machine, signal, (current) =>
       current[capiNames.skipRemediation] === undefined
-        ? { [capiNames.skipRemediation]: '', [annotations.skipRemediation]: 'true' }
+        ? { [capiNames.skipRemediation]: '', [annotations.skipRemediation]: MARK }
         : undefined,
     );
   }
@@ -160,7 +161,10 @@ export class ManagementCluster {
   }
 }
 
+/** The operator has a mark of its own, where Machines are in the cluster of their nodes. */
+const MARK = 'true';
+
 /** @returns whether the extension holds MachineHealthChecks off a Machine with these annotations. */
 export function isHeldOff(current: Readonly<Record<string, string>> = {}): boolean {
-  return current[annotations.skipRemediation] !== undefined;
+  return current[annotations.skipRemediation] === MARK;
 }

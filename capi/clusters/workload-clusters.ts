@@ -1,6 +1,7 @@
 import { errorMessage } from '../../api/error-message.ts';
 import { embeddedConnection } from '../../cluster/connection.ts';
-import { type ClusterReference, NotKnownNow } from './clusters.ts';
+import type { ClusterReference } from '../contract/requests.ts';
+import { NotKnownNow } from './clusters.ts';
 import type { KubeconfigSecret, ManagementCluster } from './management.ts';
 import { WorkloadCluster } from './workload.ts';
 

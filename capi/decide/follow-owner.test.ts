@@ -17,12 +17,13 @@ import {
   streams,
 } from '../../test/fixtures/capi/observed-machine.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
+import { partKey } from '../mapping/machine-parts.ts';
 import { machineConfigOf } from '../mapping/owned-config.ts';
 import { type ClusterObservation, decideUpkeep } from './follow-owner.ts';
 
 const before = someParts({ files: { '/etc/chrony.conf': 'pool a', '/etc/never-owned': 'x' } });
 const after = someParts({ files: { '/etc/chrony.conf': 'pool b', '/etc/never-owned': 'y' } });
-const chrony = new Set(['file /etc/chrony.conf']) as ReadonlySet<never>;
+const chrony = new Set([partKey({ kind: 'file', path: '/etc/chrony.conf' })]);
 const own = machineConfigOf(before, chrony, POOL) as MachineConfig;
 const pool = aDrivenPool();
 const admins = aConfig('00-admin', '/etc/admin.conf', 'a');

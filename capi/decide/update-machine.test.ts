@@ -19,13 +19,14 @@ import {
   targetOf,
 } from '../../test/fixtures/capi/observed-machine.ts';
 import { aPool, condition, image, RESTART } from '../../test/fixtures/objects.ts';
+import { partKey } from '../mapping/machine-parts.ts';
 import { machineConfigOf } from '../mapping/owned-config.ts';
 import { decideUpdate, type UpdateDecision } from './update-machine.ts';
 
 const BOOTSTRAP = { '/etc/bootstrap.sh': 'never owned' };
 const before = someParts({ files: { '/etc/chrony.conf': 'pool a', ...BOOTSTRAP } });
 const after = someParts({ files: { '/etc/chrony.conf': 'pool b', ...BOOTSTRAP } });
-const chrony = new Set(['file /etc/chrony.conf']) as ReadonlySet<never>;
+const chrony = new Set([partKey({ kind: 'file', path: '/etc/chrony.conf' })]);
 const own = machineConfigOf(after, chrony, POOL) as MachineConfig;
 const admins = aConfig('00-admin', '/etc/admin.conf', 'a');
 const pool = aDrivenPool();

@@ -44,7 +44,8 @@ function startReplica() {
   const workloads = new WorkloadClusters(managed, NAMESPACE);
   opened.push(workloads);
   const events = { normal: () => undefined, warning: () => undefined };
-  const options = { management: managed, workloads, events, log, extensionConfig: 'shale' };
+  const reported = new Map();
+  const options = { management: managed, workloads, events, log, extensionConfig: 'shale', reported };
   const clusters = new LiveClusters({ ...options, now: () => new Date() });
   const call = (name: string): Promise<UpdateMachineAnswer> => {
     const machine = { namespace: 'default', name };
