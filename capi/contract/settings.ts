@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
 import { NotUnderstood } from './not-understood.ts';
 
@@ -13,8 +12,6 @@ export interface MachineSettings {
   readonly ntpFile: string | undefined;
   /** The user whose SSH keys may change on running nodes; the operator's --node-user in the workload cluster. */
   readonly nodeUser: string;
-  /** The operator's --container-runtime-unit in the workload cluster. */
-  readonly containerRuntimeUnit: string;
 }
 
 /** A template has its machine's spec below `spec.template`; the same path names both. */
@@ -40,7 +37,6 @@ const Settings = z.object({
     .optional(),
   ntpFile: AbsolutePath.optional(),
   nodeUser: z.string().min(1).default(DEFAULT_NODE_USER),
-  containerRuntimeUnit: z.string().min(1).default(defaultPolicySettings.containerRuntimeUnit),
 });
 
 /**
@@ -50,11 +46,11 @@ const Settings = z.object({
 export function readSettings(settings: Readonly<Record<string, string>>): MachineSettings {
   const parsed = Settings.safeParse(settings);
   if (!parsed.success) throw NotUnderstood.of('spec.settings of the ExtensionConfig', parsed.error);
-  const { imagePath, imageRepository, ntpFile, nodeUser, containerRuntimeUnit } = parsed.data;
+  const { imagePath, imageRepository, ntpFile, nodeUser } = parsed.data;
   if ((imagePath === undefined) !== (imageRepository === undefined)) {
     throw new NotUnderstood(
       'spec.settings of the ExtensionConfig: imagePath and imageRepository are only of use together; set both or none',
     );
   }
-  return { imagePath, imageRepository, ntpFile, nodeUser, containerRuntimeUnit };
+  return { imagePath, imageRepository, ntpFile, nodeUser };
 }
