@@ -1,17 +1,12 @@
-import { readFile } from 'node:fs/promises';
-import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
-import { errorMessage } from '../../api/error-message.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { ProcessPart } from '../../cluster/process.ts';
+import { awaitCertificate, followCertificate } from '../../cluster/serving-certificate.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
 import { ChangeReader } from './change-reader.ts';
 import { LiveView } from './live-view.ts';
 import { readAssets } from './page-assets.ts';
 import type { PageCaches } from './page-caches.ts';
-import type { Certificate } from './page-server.ts';
 import { startPageServer } from './page-server.ts';
 import { tokenAccess } from './token-access.ts';
 
@@ -58,7 +53,7 @@ export async function livePage(
     changes: new ChangeReader(client, caches),
     cluster,
   };
-  const files = tlsDir === undefined ? undefined : { directory: tlsDir, checkMs, log };
+  const files = tlsDir === undefined ? undefined : { directory: tlsDir, of: 'the live page', checkMs, log };
   let isServed = false;
   return {
     async serve(signal) {
@@ -80,64 +75,4 @@ export async function livePage(
       return live.current === undefined ? 'reading the cluster' : undefined;
     },
   };
-}
-
-/** Certificates are renewed days before they expire, and the kubelet updates a mounted Secret within two minutes. */
-const CHECK_MS = 60_000;
-
-interface CertificateFiles {
-  /** tls.crt and tls.key, as a Secret of type kubernetes.io/tls has them. */
-  readonly directory: string;
-  readonly checkMs?: number | undefined;
-  readonly log: Logger;
-}
-
-/** @returns the certificate as soon as it can be used: its Secret may come later. @throws the signal's reason. */
-async function awaitCertificate(files: CertificateFiles, signal: AbortSignal): Promise<Certificate> {
-  const logged = new Set<string>();
-  for (;;) {
-    try {
-      return await read(files.directory);
-    } catch (error) {
-      const why = errorMessage(error);
-      if (!logged.has(why)) files.log.warn({ err: error }, 'waiting for the certificate of the live page');
-      logged.add(why);
-    }
-    await delay(files.checkMs ?? CHECK_MS, undefined, { signal });
-  }
-}
-
-/** Reports each certificate that replaces the one in use, until the signal. */
-async function followCertificate(
-  { files, inUse }: { readonly files: CertificateFiles; readonly inUse: Certificate },
-  onChange: (certificate: Certificate) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  let last = inUse;
-  while (!signal.aborted) {
-    await delay(files.checkMs ?? CHECK_MS, undefined, { signal }).catch(() => undefined);
-    try {
-      const next = await read(files.directory);
-      if (next.cert.equals(last.cert) && next.key.equals(last.key)) continue;
-      onChange(next);
-      last = next;
-      files.log.info('the live page uses a new certificate');
-    } catch (error) {
-      // Key and certificate are two files: while both are replaced, they may not match.
-      files.log.warn(
-        { err: error },
-        'the live page keeps its certificate because the new one cannot be used',
-      );
-    }
-  }
-}
-
-/** @throws the system's error when a file is missing; OpenSSL's when they can't be used together. */
-async function read(directory: string): Promise<Certificate> {
-  const [cert, key] = await Promise.all([
-    readFile(path.join(directory, 'tls.crt')),
-    readFile(path.join(directory, 'tls.key')),
-  ]);
-  createSecureContext({ cert, key });
-  return { cert, key };
 }

@@ -5,6 +5,7 @@ import { errorMessage } from '../../api/error-message.ts';
 import { visible } from '../../api/visible-text.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import { createServer } from '../../cluster/node-http.ts';
+import type { Certificate } from '../../cluster/serving-certificate.ts';
 import { type ListeningServer, listen } from '../../cluster/telemetry.ts';
 import { type Access, type AccessVerdict, bearerToken, type Question } from './access.ts';
 import type { ChangeReader } from './change-reader.ts';
@@ -36,12 +37,6 @@ const SECURITY_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
 } as const;
-
-/** PEM. */
-export interface Certificate {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-}
 
 export interface PageServer extends ListeningServer {
   /** Applies to new connections. @throws the system's error when key and certificate don't match. */
