@@ -313,6 +313,7 @@ export const FLEETLOCK_SLOTS_CONFIG_MAP = 'fleetlock-slots';
 /** The name of the only MachineConfiguration object. */
 export const MACHINE_CONFIGURATION = 'cluster';
 export const BUILDER_DEPLOYMENT = 'machine-os-builder';
+export const CLUSTER_API_DEPLOYMENT = 'shale-cluster-api';
 export const DAEMON_SET = 'shale-daemon';
 export const OPERATOR_DEPLOYMENT = 'shale-operator';
 export const PAGE_DEPLOYMENT = 'shale-page';

@@ -163,6 +163,11 @@ const COMMANDS: Readonly<Record<string, Commands>> = {
       description: 'Run the live page: shows the rollout to browsers and only reads; runs in the cluster.',
       load: async () => (await import('../page/main.ts')).pageCommand(),
     },
+    'capi-extension': {
+      description:
+        "Run Cluster API's update extension: answers its hooks and updates machines in place; runs in the management cluster.",
+      load: async () => (await import('../capi/main.ts')).capiExtensionCommand(),
+    },
     'registry-probe': {
       description:
         'Test the registries of the pools from a pod; shale doctor --probe runs it in the cluster.',

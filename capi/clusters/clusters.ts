@@ -5,6 +5,8 @@ import type { MachineSettings } from '../contract/settings.ts';
 import type { WorkloadState } from '../decide/workload-state.ts';
 import type { MachineParts } from '../mapping/machine-parts.ts';
 
+export type { ClusterReference };
+
 /** Something that isn't known now and may be known later: a cluster that is away, a missing Secret, a missing right. */
 export class NotKnownNow extends Error {
   override readonly name = 'NotKnownNow';

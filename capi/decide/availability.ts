@@ -1,7 +1,7 @@
 import { outcomeOf } from '../../api/build-outcome.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { shortList } from '../../api/plural.ts';
 import { by } from '../../api/order.ts';
+import { shortList } from '../../api/plural.ts';
 import { type Cost, isAtLeast } from '../../predict/cost.ts';
 import { costOfPlan, type PoolAsk, type PoolPrediction } from '../../predict/plan.ts';
 import { type PartName, partKey } from '../mapping/machine-parts.ts';

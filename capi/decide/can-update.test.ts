@@ -28,7 +28,9 @@ function answerTo(before: Objects, after: Objects, state: WorkloadState = worklo
   );
 }
 
-const file = (path: string, more: JsonObject = {}) => ({ bootstrap: { files: [{ path, content: 'a\n', ...more }] } });
+const file = (path: string, more: JsonObject = {}) => ({
+  bootstrap: { files: [{ path, content: 'a\n', ...more }] },
+});
 
 test('a file that changes live is changed in place without a word to pods', () => {
   expect(answerTo({}, file('/etc/live'))).toEqual({
@@ -61,7 +63,10 @@ const unmanaged = {
   },
 } as KubernetesObject;
 const digest = `sha256:${'a'.repeat(64)}`;
-const layered = { ...aMachineOSConfig('worker'), spec: { ...aMachineOSConfig('worker').spec, baseImage: image('1') } };
+const layered = {
+  ...aMachineOSConfig('worker'),
+  spec: { ...aMachineOSConfig('worker').spec, baseImage: image('1') },
+};
 
 describe('affectsAvailability', () => {
   test.each<[string, Objects, boolean]>([
@@ -95,7 +100,10 @@ describe('affectsAvailability', () => {
     [
       'an object that can not be read',
       file('/etc/live'),
-      workload([drivenBy(), { ...base, metadata: { name: '99-broken' }, spec: { kernelArguments: 1 } } as KubernetesObject]),
+      workload([
+        drivenBy(),
+        { ...base, metadata: { name: '99-broken' }, spec: { kernelArguments: 1 } } as KubernetesObject,
+      ]),
       'objects of the workload cluster can not be read: MachineConfig 99-broken',
     ],
     [
@@ -158,7 +166,12 @@ describe('needs new machines, and says why', () => {
   });
 
   test.each<[string, Objects, WorkloadState, string]>([
-    ['a change that no machine can take', { bootstrap: { mounts: [['a']] } }, workload(), 'KubeadmConfig spec.mounts: Shale can not change it on a machine'],
+    [
+      'a change that no machine can take',
+      { bootstrap: { mounts: [['a']] } },
+      workload(),
+      'KubeadmConfig spec.mounts: Shale can not change it on a machine',
+    ],
     [
       'a pool that nobody named',
       file('/etc/live'),
@@ -192,14 +205,20 @@ describe('needs new machines, and says why', () => {
     [
       'a file that another MachineConfig has, too',
       file('/etc/live'),
-      workload([drivenBy(), machineConfig('99-live', files({ path: '/etc/live', contents: { source: 'data:,b' } }))]),
+      workload([
+        drivenBy(),
+        machineConfig('99-live', files({ path: '/etc/live', contents: { source: 'data:,b' } })),
+      ]),
       'MachineConfig 99-live overrides /etc/live',
     ],
     [
       'a pool that does not select the MachineConfig',
       file('/etc/live'),
       workload([
-        { ...drivenBy(), spec: { ...drivenBy().spec, machineConfigSelector: { matchLabels: { a: 'b' } } } } as KubernetesObject,
+        {
+          ...drivenBy(),
+          spec: { ...drivenBy().spec, machineConfigSelector: { matchLabels: { a: 'b' } } },
+        } as KubernetesObject,
         { ...base, metadata: { name: '01-b', labels: { a: 'b' } } },
       ]),
       'the machineConfigSelector of the pool does not select MachineConfig 50-cluster-api-worker',
@@ -207,8 +226,11 @@ describe('needs new machines, and says why', () => {
     [
       'a MachineConfig of the owner that somebody has changed',
       file('/etc/live'),
-      workload([drivenBy(), machineConfig(ownedConfigName('worker'), { ignition: { version: '3.5.0' }, storage: { files: 1 } })]),
-      'MachineConfig 50-cluster-api-worker has something that the extension doesn\'t write',
+      workload([
+        drivenBy(),
+        machineConfig(ownedConfigName('worker'), { ignition: { version: '3.5.0' }, storage: { files: 1 } }),
+      ]),
+      "MachineConfig 50-cluster-api-worker has something that the extension doesn't write",
     ],
     [
       'a path that no image can hold',
@@ -247,14 +269,13 @@ describe('needs new machines, and says why', () => {
     );
     expect(refusedAtOnce(workers, changes)).toBeUndefined();
   });
-
-  test('machines of no owner that may drive a pool', () => {
-    expect(refusedAtOnce(undefined, { taken: [], refused: [] })?.kind).toBe('newMachines');
-  });
 });
 
 test('the same question has the same answer', () => {
-  const after = { bootstrap: { files: [{ path: '/etc/live' }, { path: '/etc/motd' }] }, machine: { version: 'v1.35.1' } };
+  const after = {
+    bootstrap: { files: [{ path: '/etc/live' }, { path: '/etc/motd' }] },
+    machine: { version: 'v1.35.1' },
+  };
   const ask = () => answerTo({}, after, withStreams());
   expect(JSON.stringify(ask())).toBe(JSON.stringify(ask()));
 });

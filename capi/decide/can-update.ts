@@ -1,4 +1,4 @@
-import { formatMachineOwner, type MachineOwner } from '../../api/machine-owner.ts';
+import type { MachineOwner } from '../../api/machine-owner.ts';
 import { plural, shortList } from '../../api/plural.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import type { Cost } from '../../predict/cost.ts';
@@ -33,20 +33,16 @@ const NAMED = 5;
 /**
  * Answers from the objects of the management cluster alone.
  *
- * @param owner undefined where none may drive a pool.
  * @returns undefined where the workload cluster decides.
  */
-export function refusedAtOnce(owner: MachineOwner | undefined, changes: PartChanges): NewMachines | undefined {
-  if (owner === undefined) {
-    return newMachines('the machines belong to neither a MachineDeployment nor a KubeadmControlPlane');
-  }
+export function refusedAtOnce(owner: MachineOwner, changes: PartChanges): NewMachines | undefined {
   if (changes.refused.length > 0) {
     const reasons = changes.refused.map(({ field, why }) => `${field}: ${why}`);
     return newMachines(shortList(reasons, NAMED, '; '));
   }
   const isUpgrade = changes.taken.some(({ kind }) => kind === 'version');
   if (owner.kind !== 'KubeadmControlPlane' || !isUpgrade) return undefined;
-  return newMachines('Machine spec.version: the version of a control plane is kubeadm\'s to upgrade');
+  return newMachines("Machine spec.version: the version of a control plane is kubeadm's to upgrade");
 }
 
 /**
@@ -141,7 +137,9 @@ function hindrancesIn({ refusing = [], irreconcilable = [], image }: PoolAsk): r
   return [
     ...(image?.problems ?? []),
     ...refusing.map(({ nodes, why }) => `${shortList(nodes, NAMED)} refuse it: ${why.join(', ')}`),
-    ...irreconcilable.map(({ nodes, why }) => `${shortList(nodes, NAMED)} can not apply it while they run: ${why}`),
+    ...irreconcilable.map(
+      ({ nodes, why }) => `${shortList(nodes, NAMED)} can not apply it while they run: ${why}`,
+    ),
   ];
 }
 
@@ -149,11 +147,7 @@ function formatParts(taken: readonly PartName[]): string {
   return taken.length === 0 ? 'no part changes' : shortList(taken.map(partKey), NAMED);
 }
 
-function newMachines(message: string): NewMachines {
+/** @param message a clause that says why. @returns the answer that machines are replaced. */
+export function newMachines(message: string): NewMachines {
   return { kind: 'newMachines', message: `new machines are needed: ${message}` };
-}
-
-/** @returns what an Event on an owner says. */
-export function formatNewMachines(owner: MachineOwner, { message }: NewMachines): string {
-  return `${formatMachineOwner(owner)}: ${message}`;
 }

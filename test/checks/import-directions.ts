@@ -21,6 +21,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   daemon: ['oci', 'api', 'machineconfig', 'disruption', 'image', 'cluster'],
   view: ['api', 'machineconfig', 'predict', 'cluster', 'rollout'],
   page: ['api', 'machineconfig', 'disruption', 'predict', 'cluster', 'rollout', 'view'],
+  capi: ['api', 'machineconfig', 'disruption', 'predict', 'cluster', 'rollout'],
   operator: [
     'oci',
     'api',
@@ -46,6 +47,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'rollout',
     'view',
     'page',
+    'capi',
   ],
   'workshop/apiserver': ['x509'],
   'workshop/sandbox': [

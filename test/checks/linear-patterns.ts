@@ -23,7 +23,7 @@ const ROOMS = [
     'opt-in',
     'rollout',
   ],
-  ...['view', 'operator', 'daemon', 'page', 'cli'],
+  ...['view', 'operator', 'daemon', 'page', 'capi', 'cli'],
 ];
 
 /** Patterns that are made of parts at run time, and why their input or their parts are no danger. */
