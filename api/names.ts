@@ -153,12 +153,6 @@ export const describedAnnotations = {
     meaning:
       'what of Shale keeps MachineHealthChecks off the Machine (`cluster.x-k8s.io/skip-remediation`) while Shale updates its node: `shale-operator`, or `true` for `shale capi-extension`. Each removes only its own mark, together with the other annotation. An annotation of somebody else has no mark, and stays',
   },
-  skipRemediation: {
-    name: 'shale.dev/skip-remediation',
-    on: 'Machine of Cluster API',
-    meaning:
-      '`true` while `shale capi-extension` keeps MachineHealthChecks off the Machine (`cluster.x-k8s.io/skip-remediation`), because Shale updates its node; both are removed together. An annotation of somebody else has no such mark, and stays',
-  },
   noReboot: {
     name: 'shale.dev/no-reboot',
     on: 'MachineConfig',
