@@ -7,7 +7,7 @@ import {
   parseMachine,
   parseMachineOwner,
 } from './machine-owner.ts';
-import { LONGEST_MESSAGE } from './object.ts';
+import { LONGEST_MESSAGE, Timestamp } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
 
 /*
@@ -21,6 +21,10 @@ const LONGEST_USER = 253;
 /** Longest reason in a request; longer ones are cut. */
 const LONGEST_REASON = 512;
 const User = z.string().max(LONGEST_USER);
+
+function parserOf<T>(schema: z.ZodType<T>): (text: string) => T {
+  return (text) => schema.parse(JSON.parse(text));
+}
 
 const RepairRequest = z.object({
   id: Id,
@@ -39,15 +43,13 @@ export function formatRepairRequest({ id, by, at, leaseHolder }: RepairRequest):
 }
 
 /** @returns the request of the annotation's text. @throws Error that says what of it is wrong. */
-export function parseRepair(text: string): RepairRequest {
-  return RepairRequest.parse(JSON.parse(text));
-}
+export const parseRepair = parserOf(RepairRequest);
 
 /** How a repair ended; a daemon that has one carries the request out no second time. */
 export const RepairRecord = z.object({
   id: Id.describe('The id of the request, as the annotation has it.'),
   by: User.describe('The user who requested the repair.'),
-  finishedAt: z.string().meta({ format: 'date-time' }).describe('When the daemon was done.'),
+  finishedAt: Timestamp.describe('When the daemon was done.'),
   result: z
     .enum(['Succeeded', 'Failed'])
     .describe(
@@ -79,9 +81,7 @@ export function formatRetryRequest(request: RetryRequest): string {
 }
 
 /** @returns the request of the annotation's text. @throws Error that says what of it is wrong. */
-export function parseRetry(text: string): RetryRequest {
-  return RetryRequest.parse(JSON.parse(text));
-}
+export const parseRetry = parserOf(RetryRequest);
 
 /** @returns whether the request is about the update that ended so. */
 export function isRetryOf(
@@ -115,9 +115,7 @@ export function formatRebootRequest({ bootID, by, reason, at }: RebootRequest): 
 }
 
 /** @returns the request of the annotation's text. @throws Error that says what of it is wrong. */
-export function parseReboot(text: string): RebootRequest {
-  return RebootRequest.parse(JSON.parse(text));
-}
+export const parseReboot = parserOf(RebootRequest);
 
 const PowerOffRequest = RebootRequest.extend({ leaseHolder: z.string().min(1) });
 
@@ -133,9 +131,7 @@ export function formatPowerOffRequest({ leaseHolder, ...request }: PowerOffReque
 }
 
 /** @returns the request of the annotation's text. @throws Error that says what of it is wrong. */
-export function parsePowerOff(text: string): PowerOffRequest {
-  return PowerOffRequest.parse(JSON.parse(text));
-}
+export const parsePowerOff = parserOf(PowerOffRequest);
 
 const RollbackRequest = z.object({
   config: ConfigName,
@@ -159,9 +155,7 @@ const RollbackRequest = z.object({
 export type RollbackRequest = z.infer<typeof RollbackRequest>;
 
 /** @throws Error that says what of the annotation's text is wrong. */
-export function parseRollback(text: string): RollbackRequest {
-  return RollbackRequest.parse(JSON.parse(text));
-}
+export const parseRollback = parserOf(RollbackRequest);
 
 const RollbackDeadline = z.object({
   /** Another id is another deadline, for which the operator records again what the pool runs. */
@@ -176,9 +170,7 @@ const RollbackDeadline = z.object({
 export type RollbackDeadline = z.infer<typeof RollbackDeadline>;
 
 /** @throws Error that says what of the annotation's text is wrong. */
-export function parseDeadline(text: string): RollbackDeadline {
-  return RollbackDeadline.parse(JSON.parse(text));
-}
+export const parseDeadline = parserOf(RollbackDeadline);
 
 const ClusterApiUpdateText = z.object({
   owner: z.string(),

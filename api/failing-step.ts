@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LONGEST_MESSAGE } from './object.ts';
+import { LONGEST_MESSAGE, Timestamp } from './object.ts';
 
 /** What kind of failure a step has met. */
 export const FailureKind = z.enum([
@@ -27,7 +27,7 @@ export const ReportedStep = z.object({
     'Refused: the API server or a webhook does not accept the request. Throttled: it asks to come back later. Unavailable: it gives no answer, or has an error of its own. Conflict: others write the object all the time. Unexpected: something else.',
   ),
   message: z.string().max(LONGEST_MESSAGE).describe("The request, and the API server's own words."),
-  since: z.string().meta({ format: 'date-time' }).describe('When the step failed first.'),
+  since: Timestamp.describe('When the step failed first.'),
 });
 export type ReportedStep = z.infer<typeof ReportedStep>;
 

@@ -10,6 +10,7 @@ import {
   MCO_V1,
   NameReference,
   ObservedGeneration,
+  Timestamp,
 } from './object.ts';
 import { PinnedImageSetState, PinnedImagesRequest } from './pinned-image-set.ts';
 import { DigestedPullspecSchema } from './references.ts';
@@ -176,11 +177,8 @@ const UpdateTimes = z.object({
   config: RenderedConfigName.describe('The rendered config of the target.'),
   image: DigestedPullspecSchema.exactOptional().describe('The image of the target; absent in standard mode.'),
   actions: z.array(DisruptionAction).max(50).describe('The actions of the node, in order.'),
-  startedAt: z.string().meta({ format: 'date-time' }).describe('When the node started to act.'),
-  finishedAt: z
-    .string()
-    .meta({ format: 'date-time' })
-    .describe('When the update or its rollback was complete.'),
+  startedAt: Timestamp.describe('When the node started to act.'),
+  finishedAt: Timestamp.describe('When the update or its rollback was complete.'),
 });
 /** How long an update with these actions took. */
 export type UpdateTimes = z.infer<typeof UpdateTimes>;
@@ -357,13 +355,9 @@ export const MachineConfigNodeStatus = z.object({
         .max(LONGEST_MESSAGE)
         .exactOptional()
         .describe('How the health check ended, and the last lines that it printed.'),
-      deadline: z
-        .string()
-        .meta({ format: 'date-time' })
-        .exactOptional()
-        .describe(
-          'When the update fails unless the node is healthy by then. Absent: it waits as long as it takes.',
-        ),
+      deadline: Timestamp.exactOptional().describe(
+        'When the update fails unless the node is healthy by then. Absent: it waits as long as it takes.',
+      ),
     })
     .exactOptional()
     .describe("Shale's own: how the verification of the target goes. Absent: none is in progress."),

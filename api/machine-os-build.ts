@@ -1,7 +1,15 @@
 import { z } from 'zod';
 import { BuildContents } from './build-contents.ts';
 import { annotations } from './names.ts';
-import { Conditions, clusterKind, type KubernetesObject, MCO_V1, NameReference } from './object.ts';
+import {
+  Conditions,
+  clusterKind,
+  type KubernetesObject,
+  MCO_V1,
+  NameReference,
+  RelatedObject,
+  Timestamp,
+} from './object.ts';
 import {
   type DigestedPullspec,
   DigestedPullspecSchema,
@@ -19,13 +27,6 @@ export type BuildWay = 'Append' | 'Relabel' | 'Engine' | 'PreBuilt';
 const finalOnce = (type: string) => ({
   rule: `oldSelf.exists(x, x.type=='${type}' && x.status=='True') ? self==oldSelf : true`,
   message: `once the condition ${type} is True, conditions are immutable`,
-});
-
-const RelatedObject = z.object({
-  group: z.string().describe('API group of the object.'),
-  resource: z.string().describe('Resource name of the object, such as machineosbuilds.'),
-  namespace: z.string().exactOptional().describe('Namespace of the object, if namespaced.'),
-  name: z.string().describe('Name of the object.'),
 });
 
 export const MachineOSBuildSpec = z.object({
@@ -97,8 +98,8 @@ export const MachineOSBuildStatus = z
       .exactOptional()
       .describe('The build method: Append, Relabel, Engine or PreBuilt.'),
     relatedObjects: z.array(RelatedObject).max(10).exactOptional().describe('Objects related to the build.'),
-    buildStart: z.string().meta({ format: 'date-time' }).exactOptional().describe('When the build started.'),
-    buildEnd: z.string().meta({ format: 'date-time' }).exactOptional().describe('When the build ended.'),
+    buildStart: Timestamp.exactOptional().describe('When the build started.'),
+    buildEnd: Timestamp.exactOptional().describe('When the build ended.'),
     digestedImagePushSpec: DigestedPullspecSchema.exactOptional().describe('The image, by digest.'),
     pushedImages: z
       .array(DigestedPullspecSchema)

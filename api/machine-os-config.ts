@@ -7,6 +7,7 @@ import {
   MCO_V1,
   NameReference,
   ObservedGeneration,
+  RelatedObject,
 } from './object.ts';
 import { DigestedPullspecSchema, repositoryOf, TaggedPullspecSchema } from './references.ts';
 
@@ -97,15 +98,7 @@ export const MachineOSConfigStatus = z.object({
     .describe(
       "Shale's own: the tag that names the image for new nodes (status.bootImage of the pool), and what the builder last moved it to.",
     ),
-  machineOSBuild: z
-    .object({
-      group: z.string().describe('API group of the object.'),
-      resource: z.string().describe('Resource name of the object, such as machineosbuilds.'),
-      namespace: z.string().exactOptional().describe('Namespace of the object, if namespaced.'),
-      name: z.string().describe('Name of the object.'),
-    })
-    .exactOptional()
-    .describe('The current or the last MachineOSBuild.'),
+  machineOSBuild: RelatedObject.exactOptional().describe('The current or the last MachineOSBuild.'),
   failingSteps: ReportedSteps.exactOptional().describe(
     "Shale's own: what the builder can't do for the pool, for longer than such failures last by themselves. It tries again. Absent: nothing fails.",
   ),

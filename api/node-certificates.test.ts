@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { registryCAsDigest, registryOfKey } from './node-certificates.ts';
+import { dataDigest, registryOfKey } from './node-certificates.ts';
 
 test('the digest depends on the data and not on its order', () => {
-  expect(registryCAsDigest({ a: '1', b: '2' })).toBe(registryCAsDigest({ b: '2', a: '1' }));
-  expect(registryCAsDigest({ a: '1' })).not.toBe(registryCAsDigest({ a: '2' }));
-  expect(registryCAsDigest({ a: '1' })).not.toBe(registryCAsDigest({ b: '1' }));
+  expect(dataDigest({ a: '1', b: '2' })).toBe(dataDigest({ b: '2', a: '1' }));
+  expect(dataDigest({ a: '1' })).not.toBe(dataDigest({ a: '2' }));
+  expect(dataDigest({ a: '1' })).not.toBe(dataDigest({ b: '1' }));
 });
 
 test.each([

@@ -23,7 +23,7 @@ export const certificateNames: readonly CertificateName[] = ['registryCAs', 'kub
  * ConfigMap.
  */
 export function kubeletCADigest(data: Readonly<Record<string, string>>): Digest {
-  return registryCAsDigest({ [KUBELET_CA_KEY]: data[KUBELET_CA_KEY] ?? '' });
+  return dataDigest({ [KUBELET_CA_KEY]: data[KUBELET_CA_KEY] ?? '' });
 }
 
 /**
@@ -36,22 +36,13 @@ export function pullSecretVersion({ uid = '', resourceVersion = '' }: ObjectMeta
 }
 
 /**
- * @param data of a ConfigMap.
+ * What a ConfigMap with certificates or keys has, as a version that the operator publishes and others verify.
+ *
  * @returns the same digest for the same data, independent of the order of keys.
  */
 export function dataDigest(data: Readonly<Record<string, string>>): Digest {
   const sorted = Object.entries(data).sort(by(([key]) => key));
   return `sha256:${createHash('sha256').update(JSON.stringify(sorted)).digest('hex')}` as Digest;
-}
-
-/**
- * The version of registry CAs, which the operator publishes and the daemon verifies.
- *
- * @param data the ConfigMap's data: a PEM bundle for each registry host.
- * @returns the same digest for the same data, independent of the order of keys.
- */
-export function registryCAsDigest(data: Readonly<Record<string, string>>): Digest {
-  return dataDigest(data);
 }
 
 /**

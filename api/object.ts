@@ -92,6 +92,16 @@ export const ObservedGeneration = z
   .min(0)
   .describe('The generation of the object that the status reflects.');
 
+export const RelatedObject = z.object({
+  group: z.string().describe('API group of the object.'),
+  resource: z.string().describe('Resource name of the object, such as machineosbuilds.'),
+  namespace: z.string().exactOptional().describe('Namespace of the object, if namespaced.'),
+  name: z.string().describe('Name of the object.'),
+});
+
+/** RFC 3339. */
+export const Timestamp = z.string().meta({ format: 'date-time' });
+
 /** metav1.Condition with the limits that the API machinery sets. */
 export const Condition = z
   .object({
@@ -104,10 +114,7 @@ export const Condition = z
       .describe('Type of the condition, in CamelCase.'),
     status: z.enum(['True', 'False', 'Unknown']).describe('Status of the condition.'),
     observedGeneration: ObservedGeneration.exactOptional(),
-    lastTransitionTime: z
-      .string()
-      .meta({ format: 'date-time' })
-      .describe('When the status of the condition last changed.'),
+    lastTransitionTime: Timestamp.describe('When the status of the condition last changed.'),
     reason: z
       .string()
       .max(1024)

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Timestamp } from './object.ts';
 
 /** How bad a vulnerability is, the worst first. `unknown`: the scanner had no rating. */
 export const SEVERITIES = ['critical', 'high', 'medium', 'low', 'negligible', 'unknown'] as const;
@@ -61,7 +62,7 @@ export const BaseVulnerabilities = z.object({
     .string()
     .max(1024)
     .describe('Which reports were compared, and what of it is in doubt; or which one is missing.'),
-  checkedAt: z.string().meta({ format: 'date-time' }).describe('When the builder looked for reports.'),
+  checkedAt: Timestamp.describe('When the builder looked for reports.'),
   brought: Counts.exactOptional().describe(
     'Vulnerabilities that only the base image of the build has, by severity. Absent without reports.',
   ),

@@ -29,7 +29,6 @@ import { conditionIsTrue, setCondition, updateStatus } from '../cluster/update-o
 import { unlistedConfigs } from '../disruption/label-coverage.ts';
 import { type PoliciesInForce, policiesOfPool } from '../disruption/pool-policies.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
-import { noRegistries } from '../oci/registries-conf.ts';
 import { requestedBase } from '../predict/image/image-inputs.ts';
 import { BUILD_NAME_VERSION } from '../predict/image/requested-image.ts';
 import { type BuildDecision, type BuildObservation, decideBuild, pushSpecOf } from './decide.ts';
@@ -278,8 +277,7 @@ export class BuildController {
           { pool: machineConfigPool.name, names: [baseImagePullSecret?.name] },
           signal,
         );
-        const rendered = caches.machineConfigs.get(name ?? '');
-        const conf = rendered === undefined ? noRegistries : renderedRegistries(rendered);
+        const conf = renderedRegistries(caches.machineConfigs.get(name ?? ''));
         return (await createMirroredClient(access, { conf }).getManifest(reference, signal)).digest;
       });
     } catch (error) {

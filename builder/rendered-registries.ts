@@ -1,7 +1,7 @@
 import { errorMessage } from '../api/error-message.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
-import { type ConfFile, parseRegistriesConf, type Registries } from '../oci/registries-conf.ts';
+import { type ConfFile, noRegistries, parseRegistriesConf, type Registries } from '../oci/registries-conf.ts';
 import { BuildFailure } from './build-failure.ts';
 
 const MAIN = '/etc/containers/registries.conf';
@@ -11,10 +11,11 @@ const DROPIN = /^\/etc\/containers\/registries\.conf\.d\/[^/]+\.conf$/;
  * The registries.conf of a rendered config: of the cluster's mirror objects, or of an admin's own MachineConfig. Base
  * images for an image of these nodes are pulled by the same rules.
  *
- * @returns no rules where the config has no such file, or can't be read: whatever else reads it says why.
+ * @returns no rules where there is no config, or it has no such file, or can't be read: whatever else reads it says why.
  * @throws BuildFailure that names the file and what is wrong in it.
  */
-export function renderedRegistries(rendered: MachineConfig): Registries {
+export function renderedRegistries(rendered: MachineConfig | undefined): Registries {
+  if (rendered === undefined) return noRegistries;
   const parsed = parseNodeConfig(rendered);
   const configured = parsed.ok ? parsed.config.files : new Map<string, never>();
   const paths = [...configured.keys()].filter((path) => DROPIN.test(path)).sort();

@@ -61,14 +61,8 @@ class HttpApiClient implements ApiClient {
   }
 
   get<T extends KubernetesObject>(kind: Kind<T>, name: string, where: Where = {}): Promise<T> {
-    return this.#calls.send({
-      method: 'GET',
-      path: resourcePath(kind, placeOf(name, where)),
-      verb: 'get',
-      resource: resourceOf(kind),
-      what: `get ${kind.kind} ${name}`,
-      signal: where.signal,
-    }) as Promise<T>;
+    const call = callOf('get', kind, placeOf(name, where), { signal: where.signal });
+    return this.#calls.send(call) as Promise<T>;
   }
 
   async find<T extends KubernetesObject>(
@@ -76,12 +70,7 @@ class HttpApiClient implements ApiClient {
     name: string,
     where: Where = {},
   ): Promise<T | undefined> {
-    try {
-      return await this.get(kind, name, where);
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    return unlessMissing(this.get(kind, name, where));
   }
 
   async findMetadata<T extends KubernetesObject>(
@@ -89,21 +78,10 @@ class HttpApiClient implements ApiClient {
     name: string,
     where: Where = {},
   ): Promise<Pick<T, 'metadata'> | undefined> {
-    try {
-      const { metadata } = (await this.#calls.send({
-        method: 'GET',
-        path: resourcePath(kind, placeOf(name, where)),
-        verb: 'get',
-        resource: resourceOf(kind),
-        what: `get metadata of ${kind.kind} ${name}`,
-        accept: METADATA_ONLY,
-        signal: where.signal,
-      })) as Pick<T, 'metadata'>;
-      return { metadata };
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const what = `get metadata of ${kind.kind} ${name}`;
+    const asked = { what, accept: METADATA_ONLY, signal: where.signal };
+    const found = await unlessMissing(this.#calls.send(callOf('get', kind, placeOf(name, where), asked)));
+    return found === undefined ? undefined : { metadata: (found as T).metadata };
   }
 
   async list<T extends KubernetesObject>(
@@ -139,21 +117,14 @@ class HttpApiClient implements ApiClient {
 
   watch<T extends KubernetesObject>(kind: Kind<T>, options: WatchOptions = {}) {
     const { timeoutSeconds = WATCH_SECONDS } = options;
-    const call: Call = {
-      method: 'GET',
-      path: resourcePath(kind, { namespace: options.namespace }),
-      query: {
-        ...selectors(options),
-        watch: 'true',
-        allowWatchBookmarks: 'true',
-        resourceVersion: options.resourceVersion,
-        timeoutSeconds: String(timeoutSeconds),
-      },
-      verb: 'watch',
-      resource: resourceOf(kind),
-      signal: options.signal,
-      what: `watch ${kind.plural}`,
+    const query = {
+      ...selectors(options),
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      resourceVersion: options.resourceVersion,
+      timeoutSeconds: String(timeoutSeconds),
     };
+    const call = callOf('watch', kind, { namespace: options.namespace }, { query, signal: options.signal });
     return watchEvents<T>(kind, { ...options, timeoutSeconds }, (signal) => this.#calls.answer(call, signal));
   }
 
@@ -161,16 +132,16 @@ class HttpApiClient implements ApiClient {
     const place = { namespace: where.namespace ?? object.metadata.namespace };
     // A second creation under the same name is refused; under a name that the server makes it is another object.
     const isRepeatable = object.metadata.generateName === undefined;
-    return this.#write('POST', kind, place, { body: object, isRepeatable, signal: where.signal });
+    return this.#write('create', kind, place, { body: object, isRepeatable, signal: where.signal });
   }
 
   replace<T extends KubernetesObject>(kind: Kind<T>, object: T, where: Where = {}): Promise<T> {
-    return this.#write('PUT', kind, placeOfObject(object, where), { body: object, signal: where.signal });
+    return this.#write('update', kind, placeOfObject(object, where), { body: object, signal: where.signal });
   }
 
   replaceStatus<T extends KubernetesObject>(kind: Kind<T>, object: T, where: Where = {}): Promise<T> {
     const place = { ...placeOfObject(object, where), subresource: 'status' };
-    return this.#write('PUT', kind, place, { body: object, signal: where.signal });
+    return this.#write('update', kind, place, { body: object, signal: where.signal });
   }
 
   patch<T extends KubernetesObject>(
@@ -179,7 +150,7 @@ class HttpApiClient implements ApiClient {
     patch: Patch,
     where: Where = {},
   ): Promise<T> {
-    return this.#write('PATCH', kind, placeOf(name, where), writtenPatch(patch, where));
+    return this.#write('patch', kind, placeOf(name, where), writtenPatch(patch, where));
   }
 
   patchStatus<T extends KubernetesObject>(
@@ -189,7 +160,7 @@ class HttpApiClient implements ApiClient {
     where: Where = {},
   ): Promise<T> {
     const place = { ...placeOf(name, where), subresource: 'status' };
-    return this.#write('PATCH', kind, place, writtenPatch(patch, where));
+    return this.#write('patch', kind, place, writtenPatch(patch, where));
   }
 
   async delete<T extends KubernetesObject>(
@@ -197,21 +168,9 @@ class HttpApiClient implements ApiClient {
     name: string,
     { namespace, signal, ...options }: DeleteOptions = {},
   ): Promise<boolean> {
-    try {
-      await this.#calls.send({
-        method: 'DELETE',
-        path: resourcePath(kind, { namespace, name }),
-        body: { apiVersion: 'v1', kind: 'DeleteOptions', ...options },
-        verb: 'delete',
-        resource: resourceOf(kind),
-        what: `delete ${kind.kind} ${name}`,
-        signal,
-      });
-      return true;
-    } catch (error) {
-      if (isNotFound(error)) return false;
-      throw error;
-    }
+    const body = { apiVersion: 'v1', kind: 'DeleteOptions', ...options };
+    const deleted = this.#calls.send(callOf('delete', kind, { namespace, name }, { body, signal }));
+    return (await unlessMissing(deleted.then(() => true))) ?? false;
   }
 
   async evict(
@@ -221,25 +180,16 @@ class HttpApiClient implements ApiClient {
       signal,
     }: { readonly gracePeriodSeconds?: number; readonly signal?: AbortSignal } = {},
   ): Promise<void> {
-    await this.#calls.send({
-      method: 'POST',
-      path: resourcePath(Pods, { namespace, name, subresource: 'eviction' }),
-      body: {
-        apiVersion: 'policy/v1',
-        kind: 'Eviction',
-        metadata: { name, namespace },
-        deleteOptions: {
-          gracePeriodSeconds,
-          preconditions: uid === undefined ? undefined : { uid },
-        },
-      },
-      verb: 'create',
-      resource: resourceOf(Pods, 'eviction'),
-      what: `evict Pod ${namespace}/${name}`,
-      // The pod of that name may be another by then.
-      isRepeatable: false,
-      signal,
-    });
+    const preconditions = uid === undefined ? undefined : { uid };
+    const body = {
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: { name, namespace },
+      deleteOptions: { gracePeriodSeconds, preconditions },
+    };
+    // The pod of that name may be another by then.
+    const more = { what: `evict Pod ${namespace}/${name}`, body, isRepeatable: false, signal };
+    await this.#calls.send(callOf('create', Pods, { namespace, name, subresource: 'eviction' }, more));
   }
 
   async #listPage<T extends KubernetesObject>(
@@ -247,38 +197,19 @@ class HttpApiClient implements ApiClient {
     selection: Selection,
     { limit, after }: { readonly limit: number | undefined; readonly after: string | undefined },
   ): Promise<ListPage<T>> {
-    const page = await this.#calls.send({
-      method: 'GET',
-      path: resourcePath(kind, { namespace: selection.namespace }),
-      query: {
-        ...selectors(selection),
-        limit: limit === undefined ? undefined : String(limit),
-        continue: after,
-      },
-      verb: 'list',
-      resource: resourceOf(kind),
-      what: `list ${kind.plural}`,
-      signal: selection.signal,
-    });
-    return page as ListPage<T>;
+    const { namespace, signal } = selection;
+    const query = { ...selectors(selection), limit: limit?.toString(), continue: after };
+    return (await this.#calls.send(callOf('list', kind, { namespace }, { query, signal }))) as ListPage<T>;
   }
 
   #write<T extends KubernetesObject>(
-    method: 'POST' | 'PUT' | 'PATCH',
+    verb: 'create' | 'update' | 'patch',
     kind: Kind<T>,
     place: Place,
     written: Written,
   ): Promise<T> {
-    const { name, subresource } = place;
-    return this.#calls.send({
-      method,
-      path: resourcePath(kind, place),
-      verb: VERBS[method],
-      resource: resourceOf(kind, subresource),
-      what: [WORDS[method], kind.kind, name, subresource].filter((word) => word !== undefined).join(' '),
-      ...written,
-      query: { ...written.query, fieldManager: this.#fieldManager },
-    }) as Promise<T>;
+    const query = { ...written.query, fieldManager: this.#fieldManager };
+    return this.#calls.send(callOf(verb, kind, place, { ...written, query })) as Promise<T>;
   }
 }
 
@@ -293,11 +224,44 @@ interface Place {
   readonly subresource?: string;
 }
 
-const WORDS = { POST: 'create', PUT: 'replace', PATCH: 'patch' } as const;
-const VERBS = { POST: 'create', PUT: 'update', PATCH: 'patch' } as const;
+const METHODS = {
+  get: 'GET',
+  list: 'GET',
+  watch: 'GET',
+  create: 'POST',
+  update: 'PUT',
+  patch: 'PATCH',
+  delete: 'DELETE',
+} as const;
 
-function resourceOf({ plural }: { readonly plural: string }, subresource?: string): string {
-  return subresource === undefined ? plural : `${plural}/${subresource}`;
+/** @returns a call as the API's verbs have it; `more` is what it has beyond them, or in place of what they say. */
+function callOf<T extends KubernetesObject>(
+  verb: keyof typeof METHODS,
+  kind: Kind<T>,
+  place: Place,
+  more: Partial<Call>,
+): Call {
+  const { name, subresource } = place;
+  const subject = verb === 'list' || verb === 'watch' ? kind.plural : kind.kind;
+  const words = [verb === 'update' ? 'replace' : verb, subject, name, subresource];
+  return {
+    method: METHODS[verb],
+    path: resourcePath(kind, place),
+    verb,
+    resource: subresource === undefined ? kind.plural : `${kind.plural}/${subresource}`,
+    what: words.filter((word) => word !== undefined).join(' '),
+    ...more,
+  };
+}
+
+/** @returns undefined where the server says that there is no such object. */
+async function unlessMissing<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
 }
 
 function placeOf(name: string, { namespace }: Where): Place {

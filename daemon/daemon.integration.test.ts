@@ -11,7 +11,7 @@ import {
   imageLabels,
   REGISTRY_CAS_CONFIG_MAP,
 } from '../api/names.ts';
-import { registryCAsDigest } from '../api/node-certificates.ts';
+import { dataDigest } from '../api/node-certificates.ts';
 import { present } from '../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
 import { encodeTransitionLabel } from '../disruption/transitions.ts';
@@ -182,7 +182,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon', { timeout: patience(
     await using node = await createTestNode();
     await using daemon = await startDaemon(node);
     const data = { 'registry.test..5000': '-----BEGIN CERTIFICATE-----\n' };
-    const registryCAs = registryCAsDigest(data);
+    const registryCAs = dataDigest(data);
     const metadata = { name: REGISTRY_CAS_CONFIG_MAP };
     await daemon.client.create(
       ConfigMaps,

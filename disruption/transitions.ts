@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DisruptionAction, DisruptionCause } from '../api/disruption-action.ts';
+import { DisruptionAction, DisruptionCause, formatActions } from '../api/disruption-action.ts';
 import type { ClusterPolicies } from '../api/disruption-policy.ts';
 import { by } from '../api/order.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
@@ -10,6 +10,14 @@ import { decideActions } from './actions.ts';
 export interface ImageState {
   readonly config: string;
   readonly base: string;
+}
+
+/** @returns a transition as people and logs see it. */
+export function formatTransition(transition: Transition): {
+  readonly from: string;
+  readonly actions: string;
+} {
+  return { from: formatNodeState(transition), actions: formatActions(transition.actions) };
 }
 
 /** @returns a state as builds report it; equal states give equal text. */

@@ -1,6 +1,6 @@
 import { buffer } from 'node:stream/consumers';
 import type { Digest } from '../api/references.ts';
-import { digestOf } from './digest.ts';
+import { descriptorOf } from './digest.ts';
 import type { Layer } from './layer/write-layer.ts';
 import {
   type ImageConfiguration,
@@ -12,7 +12,7 @@ import {
   platformsOf,
 } from './manifest.ts';
 import type { Reference } from './reference.ts';
-import { DOCKER_MANIFEST, OCI_MANIFEST } from './registry/manifest-type.ts';
+import { DOCKER_MANIFEST, layerType, OCI_MANIFEST } from './registry/manifest-type.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
 
@@ -66,7 +66,6 @@ export function appendLayer(
   layer: DescribedLayer | undefined,
   options: AppendOptions,
 ): ImageDocuments {
-  const oci = base.mediaType === OCI_MANIFEST;
   const labels = { ...base.config.config?.Labels, ...options.labels };
   const entry = {
     created: options.created,
@@ -85,16 +84,13 @@ export function appendLayer(
       history: [...describedHistory(base.config), entry],
     }),
   );
-  const layerType = oci
-    ? 'application/vnd.oci.image.layer.v1.tar+gzip'
-    : 'application/vnd.docker.image.rootfs.diff.tar.gzip';
-  const added =
-    layer === undefined ? [] : [{ mediaType: layerType, digest: layer.digest, size: layer.bytes.length }];
+  const mediaType = layerType(base.mediaType);
+  const added = layer === undefined ? [] : [{ mediaType, digest: layer.digest, size: layer.bytes.length }];
   const manifest = Buffer.from(
     JSON.stringify({
       ...base.manifest,
       mediaType: base.mediaType,
-      config: { mediaType: base.manifest.config.mediaType, digest: digestOf(config), size: config.length },
+      config: descriptorOf(base.manifest.config.mediaType, config),
       layers: [...base.manifest.layers, ...added],
     }),
   );

@@ -1,6 +1,7 @@
 import type { Digest } from '../api/references.ts';
-import { type Descriptor, digestOf } from './digest.ts';
-import type { Reference } from './reference.ts';
+import { type Descriptor, descriptorOf } from './digest.ts';
+import { formatManifest } from './manifest.ts';
+import type { Repository } from './reference.ts';
 import { OCI_MANIFEST } from './registry/manifest-type.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 
@@ -33,23 +34,19 @@ const EMPTY = Buffer.from('{}');
  */
 export function artifactManifest(subject: Descriptor | undefined, artifact: Artifact): Uint8Array {
   const { artifactType, content, annotations, more = [] } = artifact;
-  const { mediaType, digest, size } = subject ?? {};
   const blobs = [{ mediaType: artifactType, content }, ...more];
-  return Buffer.from(
-    JSON.stringify({
-      schemaVersion: 2,
-      mediaType: OCI_MANIFEST,
-      artifactType,
-      config: { mediaType: EMPTY_TYPE, digest: digestOf(EMPTY), size: EMPTY.length },
-      layers: blobs.map((blob) => ({
-        mediaType: blob.mediaType,
-        digest: digestOf(blob.content),
-        size: blob.content.length,
-      })),
-      ...(subject === undefined ? {} : { subject: { mediaType, digest, size } }),
-      annotations,
-    }),
-  );
+  return formatManifest({
+    artifactType,
+    config: descriptorOf(EMPTY_TYPE, EMPTY),
+    layers: blobs.map((blob) => descriptorOf(blob.mediaType, blob.content)),
+    ...(subject && { subject: named(subject) }),
+    annotations,
+  });
+}
+
+/** A referrer is a descriptor, and more. */
+function named({ mediaType, digest, size }: Descriptor): Descriptor {
+  return { mediaType, digest, size };
 }
 
 /**
@@ -59,7 +56,7 @@ export function artifactManifest(subject: Descriptor | undefined, artifact: Arti
  */
 export async function pushEmptyConfig(
   client: RegistryClient,
-  at: Pick<Reference, 'registry' | 'repository'>,
+  at: Repository,
   signal: AbortSignal,
 ): Promise<void> {
   await client.putBlob(at, EMPTY, signal);
@@ -68,7 +65,7 @@ export async function pushEmptyConfig(
 /** Pushes the blobs of an artifact, which its manifest names. @throws RegistryError */
 export async function pushContents(
   client: RegistryClient,
-  at: Pick<Reference, 'registry' | 'repository'>,
+  at: Repository,
   { content, more = [] }: Artifact,
   signal: AbortSignal,
 ): Promise<void> {
@@ -83,7 +80,7 @@ export async function pushContents(
  */
 export async function pushArtifact(
   client: RegistryClient,
-  at: Pick<Reference, 'registry' | 'repository'>,
+  at: Repository,
   given: { readonly subject: Descriptor; readonly artifact: Artifact },
   signal: AbortSignal,
 ): Promise<{ readonly referrer: Referrer; readonly listed: boolean }> {

@@ -1,11 +1,11 @@
 import { buffer } from 'node:stream/consumers';
 import type { Digest } from '../api/references.ts';
 import { digestTag } from './artifact.ts';
-import { digestOf } from './digest.ts';
-import { type Manifest, parseManifest } from './manifest.ts';
-import { formatReference, type Reference } from './reference.ts';
+import { descriptorOf } from './digest.ts';
+import { formatManifest, type Manifest, parseManifest } from './manifest.ts';
+import { bareRepository, formatReference, type Reference, type Repository } from './reference.ts';
 import { manifestAt } from './referrers.ts';
-import { OCI_MANIFEST } from './registry/manifest-type.ts';
+import { OCI_CONFIG, OCI_MANIFEST } from './registry/manifest-type.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
 
@@ -14,8 +14,6 @@ export const SIGNATURE_ANNOTATION = 'dev.cosignproject.cosign/signature';
 
 /** A signature or a signed statement, as the layer of an image that lies beside the one it is about. */
 export type AttachedLayer = Manifest['layers'][number];
-
-type Repository = Pick<Reference, 'registry' | 'repository'>;
 
 /** What lies beside an image, by the end of its tag (cosign, SIGNATURE_SPEC.md "Tag-based Discovery"). */
 export interface AttachedPlace {
@@ -65,7 +63,7 @@ export async function pushAttached(
   signal: AbortSignal,
 ): Promise<void> {
   const { before, content, mediaType, annotations } = given;
-  const layer = { mediaType, digest: digestOf(content), size: content.length, annotations };
+  const layer = { ...descriptorOf(mediaType, content), annotations };
   const { config, manifest } = documents([...before, layer]);
   await client.putBlob(place.at, content, signal);
   await client.putBlob(place.at, config, signal);
@@ -96,8 +94,8 @@ export function annotationOf(layer: AttachedLayer, name: string): string | undef
   return typeof value === 'string' ? value : undefined;
 }
 
-function referenceOf({ at: { registry, repository }, digest, kind }: AttachedPlace): Reference {
-  return { registry, repository, tag: `${digestTag(digest)}.${kind}` };
+function referenceOf({ at, digest, kind }: AttachedPlace): Reference {
+  return { ...bareRepository(at), tag: `${digestTag(digest)}.${kind}` };
 }
 
 /** An image, as cosign makes it; its configuration describes nothing that could run. */
@@ -113,14 +111,5 @@ function documents(layers: readonly AttachedLayer[]): {
       rootfs: { type: 'layers', diff_ids: layers.map(({ digest }) => digest) },
     }),
   );
-  const configType = 'application/vnd.oci.image.config.v1+json';
-  const manifest = Buffer.from(
-    JSON.stringify({
-      schemaVersion: 2,
-      mediaType: OCI_MANIFEST,
-      config: { mediaType: configType, digest: digestOf(config), size: config.length },
-      layers,
-    }),
-  );
-  return { config, manifest };
+  return { config, manifest: formatManifest({ config: descriptorOf(OCI_CONFIG, config), layers }) };
 }

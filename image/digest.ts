@@ -11,6 +11,11 @@ export function digestOfHash(hash: Hash): Digest {
   return `sha256:${hash.digest('hex')}` as Digest;
 }
 
+/** @returns what names a blob or manifest of these bytes. */
+export function descriptorOf(mediaType: string, bytes: Uint8Array): Descriptor {
+  return { mediaType, digest: digestOf(bytes), size: bytes.length };
+}
+
 /** What a blob or manifest is named by (OCI image-spec, descriptor.md). */
 export interface Descriptor {
   readonly mediaType: string;

@@ -2,7 +2,7 @@ import type { Digest } from '../api/references.ts';
 import { describeImage, type ImageDescription } from './append.ts';
 import type { Descriptor } from './digest.ts';
 import type { ImageConfiguration } from './manifest.ts';
-import type { Reference } from './reference.ts';
+import { bareRepository, type Reference } from './reference.ts';
 import { DOCKER_LIST, DOCKER_MANIFEST, OCI_INDEX } from './registry/manifest-type.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
@@ -65,9 +65,10 @@ export async function pushIndex(
   signal: AbortSignal,
 ): Promise<Digest> {
   const instances: Instance[] = [];
-  const { registry, repository } = target;
   for (const digest of images)
-    instances.push(indexEntryOf(await describeImage(client, { registry, repository, digest }, '', signal)));
+    instances.push(
+      indexEntryOf(await describeImage(client, { ...bareRepository(target), digest }, '', signal)),
+    );
   return client.putManifest(target, imageIndex(instances), signal);
 }
 

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { DigestSchema } from '../api/references.ts';
+import type { Descriptor as BlobDescriptor } from './digest.ts';
+import { OCI_MANIFEST } from './registry/manifest-type.ts';
 import { ContentError } from './registry/registry-error.ts';
 
 const Descriptor = z.looseObject({ mediaType: z.string(), digest: DigestSchema, size: z.int().min(0) });
@@ -47,6 +49,20 @@ const ImageConfig = z.looseObject({
 });
 /** An image's configuration (OCI image-spec, config.md). Fields that are not named here are kept as they are. */
 export type ImageConfiguration = z.infer<typeof ImageConfig>;
+
+/**
+ * @param fields of an image of OCI, in the order in which they stand.
+ * @returns its manifest as bytes, the same for the same fields.
+ */
+export function formatManifest(fields: {
+  readonly artifactType?: string;
+  readonly config: BlobDescriptor;
+  readonly layers: readonly BlobDescriptor[];
+  readonly subject?: BlobDescriptor;
+  readonly annotations?: Readonly<Record<string, string | undefined>>;
+}): Buffer {
+  return Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: OCI_MANIFEST, ...fields }));
+}
 
 type ParsedManifest =
   | { readonly kind: 'image'; readonly manifest: Manifest }

@@ -6,11 +6,11 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Digest } from '../api/references.ts';
 import { type AppendOptions, appendLayer, type ImageDescription, type ImageDocuments } from './append.ts';
-import { type Descriptor, digestOf, digestOfHash } from './digest.ts';
+import { type Descriptor, descriptorOf, digestOfHash } from './digest.ts';
 import type { Layer } from './layer/write-layer.ts';
 import { parseManifest } from './manifest.ts';
 import type { Reference } from './reference.ts';
-import { DOCKER_MANIFEST } from './registry/manifest-type.ts';
+import { layerType } from './registry/manifest-type.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 import { RegistryError } from './registry/registry-error.ts';
 
@@ -180,10 +180,7 @@ export async function pushOnBase(
 ): Promise<Digest> {
   const { base, description, config } = image;
   for (const blob of description.manifest.layers) await bringBlob(client, base, target, blob, signal);
-  const isDocker = description.mediaType === DOCKER_MANIFEST;
-  const mediaType = isDocker
-    ? 'application/vnd.docker.image.rootfs.diff.tar.gzip'
-    : 'application/vnd.oci.image.layer.v1.tar+gzip';
+  const mediaType = layerType(description.mediaType);
   const added: Descriptor[] = [];
   for (const file of image.layers) {
     const blob = await compress(file, signal);
@@ -195,11 +192,7 @@ export async function pushOnBase(
   const manifest = {
     schemaVersion: 2,
     mediaType: description.mediaType,
-    config: {
-      mediaType: description.manifest.config.mediaType,
-      digest: digestOf(config),
-      size: config.length,
-    },
+    config: descriptorOf(description.manifest.config.mediaType, config),
     layers: [...description.manifest.layers, ...added],
   };
   const bytes = Buffer.from(JSON.stringify(manifest));

@@ -10,6 +10,14 @@ export interface Reference {
   readonly digest?: Digest;
 }
 
+/** Where images are, whichever. */
+export type Repository = Pick<Reference, 'registry' | 'repository'>;
+
+/** @returns the repository alone of a name, to be joined with another tag or digest. */
+export function bareRepository({ registry, repository }: Repository): Repository {
+  return { registry, repository };
+}
+
 /**
  * Parses `host[:port]/repository[:tag][@digest]`.
  *
@@ -65,9 +73,6 @@ export function manifestKey({ tag, digest }: Reference): string {
 }
 
 /** @returns the pullspec of the image that has a digest in a repository. */
-export function byDigest(
-  { registry, repository }: Pick<Reference, 'registry' | 'repository'>,
-  digest: Digest,
-): DigestedPullspec {
-  return parseDigestedPullspec(formatReference({ registry, repository, digest }));
+export function byDigest(at: Repository, digest: Digest): DigestedPullspec {
+  return parseDigestedPullspec(formatReference({ ...bareRepository(at), digest }));
 }

@@ -3,12 +3,10 @@ import type { Digest } from '../api/references.ts';
 import { type Artifact, digestTag, pushArtifact, pushEmptyConfig, type Referrer } from './artifact.ts';
 import type { Descriptor } from './digest.ts';
 import { type Index, parseManifest } from './manifest.ts';
-import { formatReference, type Reference } from './reference.ts';
+import { bareRepository, formatReference, type Reference, type Repository } from './reference.ts';
 import { OCI_INDEX } from './registry/manifest-type.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 import { ContentError, RegistryError } from './registry/registry-error.ts';
-
-type Repository = Pick<Reference, 'registry' | 'repository'>;
 
 /** Times a list is written again because another writer's took its place; with more something else is wrong. */
 const WRITES = 8;
@@ -40,7 +38,7 @@ export async function attachArtifacts(
   for (const artifact of artifacts)
     pushed.push(await pushArtifact(client, at, { subject, artifact }, signal));
   const unlisted = pushed.filter(({ listed }) => !listed).map(({ referrer }) => referrer);
-  const list: Reference = { ...bare(at), tag: digestTag(subject.digest) };
+  const list: Reference = { ...bareRepository(at), tag: digestTag(subject.digest) };
   if (unlisted.length > 0)
     await inLine(formatReference(list), () => addToList(client, list, unlisted, signal));
   return pushed.map(({ referrer }) => referrer);
@@ -61,8 +59,10 @@ export async function listReferrers(
   const pages = await client.getReferrers(at, digest, signal);
   const indexes =
     pages === undefined
-      ? [(await readList(client, { ...bare(at), tag: digestTag(digest) }, signal))?.index]
-      : pages.map((bytes) => indexOf(bytes, `referrers of ${formatReference({ ...bare(at), digest })}`));
+      ? [(await readList(client, { ...bareRepository(at), tag: digestTag(digest) }, signal))?.index]
+      : pages.map((bytes) =>
+          indexOf(bytes, `referrers of ${formatReference({ ...bareRepository(at), digest })}`),
+        );
   const referrers = new Map<Digest, Referrer>();
   for (const entry of indexes.flatMap((index) => index?.manifests ?? [])) {
     const { mediaType, digest: of, size } = entry;
@@ -88,7 +88,11 @@ export async function deleteWithReferrers(
   const referrers = await listReferrers(client, at, digest, signal);
   for (const referrer of referrers) await client.deleteManifest(at, referrer.digest, signal);
   for (const suffix of ['', ...SIDE_TAGS]) {
-    const manifest = await manifestAt(client, { ...bare(at), tag: `${digestTag(digest)}${suffix}` }, signal);
+    const manifest = await manifestAt(
+      client,
+      { ...bareRepository(at), tag: `${digestTag(digest)}${suffix}` },
+      signal,
+    );
     if (manifest !== undefined) await client.deleteManifest(at, manifest.digest, signal);
   }
   return client.deleteManifest(at, digest, signal);
@@ -147,10 +151,6 @@ function indexOf(bytes: Uint8Array, where: string): Index {
   const parsed = parseManifest(bytes, where);
   if (parsed.kind === 'index') return parsed.index;
   throw new ContentError(`${where}: found an image, expected a list of referrers; the image was not changed`);
-}
-
-function bare({ registry, repository }: Repository): Repository {
-  return { registry, repository };
 }
 
 const lines = new Map<string, Promise<unknown>>();

@@ -1,11 +1,12 @@
 import { by } from '../api/order.ts';
 import type { Digest } from '../api/references.ts';
 import { sbomOf } from '../container/sbom.ts';
-import { type Descriptor, digestOf } from '../image/digest.ts';
+import { type Descriptor, descriptorOf, digestOf } from '../image/digest.ts';
 import { type Instance, imageIndex } from '../image/image-index.ts';
 import type { LayerEntry } from '../image/layer/entry.ts';
 import { archiveEntries, END_OF_ARCHIVE, type Layer, writeLayer } from '../image/layer/write-layer.ts';
-import { OCI_MANIFEST } from '../image/registry/manifest-type.ts';
+import { formatManifest } from '../image/manifest.ts';
+import { OCI_CONFIG, OCI_LAYER, OCI_MANIFEST } from '../image/registry/manifest-type.ts';
 import type { ImageFiles } from './base-tree.ts';
 import { compileCache, NODE_IN_IMAGE } from './compile-cache.ts';
 import { fileEntry } from './shale-files.ts';
@@ -44,8 +45,6 @@ interface Parts {
   readonly installed: string;
 }
 
-const OCI_CONFIG = 'application/vnd.oci.image.config.v1+json';
-const OCI_LAYER = 'application/vnd.oci.image.layer.v1.tar+gzip';
 /** Equal images are one, whenever they are made. */
 export const CREATED = '1970-01-01T00:00:00Z';
 const SBOM = '/usr/share/sbom/shale.spdx.json';
@@ -99,15 +98,11 @@ export async function platformImage(parts: Parts, signal: AbortSignal): Promise<
       ],
     }),
   );
-  const manifest = Buffer.from(
-    JSON.stringify({
-      schemaVersion: 2,
-      mediaType: OCI_MANIFEST,
-      config: { mediaType: OCI_CONFIG, digest: digestOf(config), size: config.length },
-      layers: layers.map(({ digest, bytes }) => ({ mediaType: OCI_LAYER, digest, size: bytes.length })),
-    }),
-  );
-  const descriptor = { mediaType: OCI_MANIFEST, digest: digestOf(manifest), size: manifest.length };
+  const manifest = formatManifest({
+    config: descriptorOf(OCI_CONFIG, config),
+    layers: layers.map(({ bytes }) => descriptorOf(OCI_LAYER, bytes)),
+  });
+  const descriptor = descriptorOf(OCI_MANIFEST, manifest);
   return {
     architecture,
     instance: { descriptor, platform: { os: 'linux', architecture } },
@@ -140,7 +135,7 @@ export function imageContent(images: readonly PlatformImage[]): Content & { read
     manifests.push({ ...instance.descriptor, bytes: manifest });
   }
   const { mediaType, bytes } = imageIndex(images.map(({ instance }) => instance));
-  const index = { mediaType, digest: digestOf(bytes), size: bytes.length };
+  const index = descriptorOf(mediaType, bytes);
   manifests.push({ ...index, bytes });
   return { blobs, manifests, index };
 }

@@ -2,8 +2,9 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { parse, stringify } from 'yaml';
 import { chartFiles } from '../charts/chart-files.ts';
-import { type Descriptor, digestOf } from '../image/digest.ts';
+import { type Descriptor, descriptorOf, digestOf } from '../image/digest.ts';
 import { archiveEntries, END_OF_ARCHIVE } from '../image/layer/write-layer.ts';
+import { formatManifest } from '../image/manifest.ts';
 import { OCI_MANIFEST } from '../image/registry/manifest-type.ts';
 import { readKustomization } from '../workshop/sandbox/manifests/kustomization.ts';
 import { type Content, CREATED } from './image.ts';
@@ -43,22 +44,18 @@ export async function packagedChart(image: string, version: string): Promise<Cha
   const archive = gzipSync(Buffer.concat([await archiveEntries(entries, 0), END_OF_ARCHIVE]), { level: 9 });
   const about = parse(files.get('Chart.yaml') ?? '') as Readonly<Record<string, string>>;
   const config = Buffer.from(JSON.stringify(about));
-  const layer = { mediaType: CHART_LAYER, digest: digestOf(archive), size: archive.length };
-  const bytes = Buffer.from(
-    JSON.stringify({
-      schemaVersion: 2,
-      mediaType: OCI_MANIFEST,
-      config: { mediaType: CHART_CONFIG, digest: digestOf(config), size: config.length },
-      layers: [layer],
-      annotations: {
-        'org.opencontainers.image.created': CREATED,
-        'org.opencontainers.image.description': about['description'],
-        'org.opencontainers.image.title': about['name'],
-        'org.opencontainers.image.version': version,
-      },
-    }),
-  );
-  const manifest = { mediaType: OCI_MANIFEST, digest: digestOf(bytes), size: bytes.length };
+  const layer = descriptorOf(CHART_LAYER, archive);
+  const bytes = formatManifest({
+    config: descriptorOf(CHART_CONFIG, config),
+    layers: [layer],
+    annotations: {
+      'org.opencontainers.image.created': CREATED,
+      'org.opencontainers.image.description': about['description'],
+      'org.opencontainers.image.title': about['name'],
+      'org.opencontainers.image.version': version,
+    },
+  });
+  const manifest = descriptorOf(OCI_MANIFEST, bytes);
   const blobs = new Map<Descriptor['digest'], Uint8Array>([
     [digestOf(config), config],
     [layer.digest, archive],

@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
-import type { Digest } from '../api/references.ts';
-import { digestOf } from '../image/digest.ts';
+import { descriptorOf } from '../image/digest.ts';
 import { type Instance, imageIndex } from '../image/image-index.ts';
 import type { LayerEntry } from '../image/layer/entry.ts';
 import { writeLayer } from '../image/layer/write-layer.ts';
+import { formatManifest } from '../image/manifest.ts';
 import type { Reference } from '../image/reference.ts';
-import { OCI_MANIFEST } from '../image/registry/manifest-type.ts';
+import { OCI_CONFIG, OCI_LAYER, OCI_MANIFEST } from '../image/registry/manifest-type.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { fileEntry } from './shale-files.ts';
 import { PROGRAMS } from './system-files.ts';
@@ -33,32 +33,19 @@ export async function pushTestBase(
         rootfs: { type: 'layers', diff_ids: [layer.diffId] },
       }),
     );
-    const manifest = Buffer.from(
-      JSON.stringify({
-        schemaVersion: 2,
-        mediaType: OCI_MANIFEST,
-        config: {
-          mediaType: 'application/vnd.oci.image.config.v1+json',
-          digest: digestOf(config),
-          size: config.length,
-        },
-        layers: [
-          {
-            mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip',
-            digest: layer.digest,
-            size: layer.bytes.length,
-          },
-        ],
-      }),
-    );
+    const manifest = formatManifest({
+      config: descriptorOf(OCI_CONFIG, config),
+      layers: [descriptorOf(OCI_LAYER, layer.bytes)],
+    });
     await client.putBlob(at, config, signal);
     await client.putBlob(at, layer.bytes, signal);
-    const digest: Digest = digestOf(manifest);
-    await client.putManifest({ ...at, digest }, { mediaType: OCI_MANIFEST, bytes: manifest }, signal);
-    instances.push({
-      descriptor: { mediaType: OCI_MANIFEST, digest, size: manifest.length },
-      platform: { os: 'linux', architecture },
-    });
+    const descriptor = descriptorOf(OCI_MANIFEST, manifest);
+    await client.putManifest(
+      { ...at, digest: descriptor.digest },
+      { mediaType: OCI_MANIFEST, bytes: manifest },
+      signal,
+    );
+    instances.push({ descriptor, platform: { os: 'linux', architecture } });
   }
   await client.putManifest(at, imageIndex(instances), signal);
 }

@@ -3,6 +3,7 @@ import { digestOf } from '../../image/digest.ts';
 import { LayerError, readLayer } from '../../image/layer/read-layer.ts';
 import type { Layer } from '../../image/layer/write-layer.ts';
 import { formatReference, type Reference } from '../../image/reference.ts';
+import { OCI_LAYER } from '../../image/registry/manifest-type.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { layerDifference } from './layer-difference.ts';
@@ -44,7 +45,7 @@ export async function imageRefusal(
   if (last === undefined || diffId === undefined) return 'it has no layer';
   const blob = () => client.readBlob(found.reference, last, signal);
   if (diffId !== layer.diffId) {
-    const own = { blob: only(layer.bytes), mediaType: GZIP, diffId: layer.diffId };
+    const own = { blob: only(layer.bytes), mediaType: OCI_LAYER, diffId: layer.diffId };
     const theirs = { blob: blob(), mediaType: last.mediaType, diffId };
     return layerDifference(theirs, own, expected.config, signal);
   }
@@ -58,8 +59,6 @@ export async function imageRefusal(
   if (digestOf(documents.manifest) === found.description.digest) return undefined;
   return documentDifference(found.description, JSON.parse(Buffer.from(documents.config).toString('utf8')));
 }
-
-const GZIP = 'application/vnd.oci.image.layer.v1.tar+gzip';
 
 /**
  * @param base what an image is to be based on.

@@ -1,10 +1,9 @@
-import { formatActions } from '../../api/disruption-action.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { nodePaths } from '../../api/names.ts';
 import { type Digest, type DigestedPullspec, parseDigest } from '../../api/references.ts';
 import type { PoliciesInForce } from '../../disruption/pool-policies.ts';
-import { encodeTransitionLabel, formatNodeState, predictTransitions } from '../../disruption/transitions.ts';
+import { encodeTransitionLabel, formatTransition, predictTransitions } from '../../disruption/transitions.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import type { ImageContents } from '../../image/contents/image-contents.ts';
 import { digestOf } from '../../image/digest.ts';
@@ -137,10 +136,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     contents: compareContents({ baseImage, contents }, compared, sealed.record),
     bytes,
     way: layerSent ? 'Append' : 'Relabel',
-    transitions: transitions.map((transition) => ({
-      from: formatNodeState(transition),
-      actions: formatActions(transition.actions),
-    })),
+    transitions: transitions.map(formatTransition),
     summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}${seal.key === undefined ? '' : ', signed'}`,
     warnings: sealed.warnings,
   };

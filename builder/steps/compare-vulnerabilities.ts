@@ -23,7 +23,6 @@ import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { compareImages } from '../../image/vulnerabilities/compare-images.ts';
 import { severityCounts, type VulnerabilityDiff } from '../../image/vulnerabilities/compare-reports.ts';
-import { noRegistries } from '../../oci/registries-conf.ts';
 import { type BuildCaches, renderedConfigOf } from '../observe.ts';
 import { renderedRegistries } from '../rendered-registries.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../secrets.ts';
@@ -227,8 +226,6 @@ export class VulnerabilityRecorder {
     const names = [spec.baseImagePullSecret?.name, spec.renderedImagePushSecret?.name];
     const access = await readRegistryAccess(this.#options, { pool, names }, signal);
     const rendered = caches.machineConfigs.get(renderedConfigOf(caches, pool) ?? '');
-    return createMirroredClient(access, {
-      conf: rendered === undefined ? noRegistries : renderedRegistries(rendered),
-    });
+    return createMirroredClient(access, { conf: renderedRegistries(rendered) });
   }
 }

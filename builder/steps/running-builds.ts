@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { hasEnded } from '../../api/build-outcome.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
@@ -10,6 +9,7 @@ import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import type { FailingSteps } from '../../cluster/failing-steps.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
+import { pauseByTimer } from '../../image/registry/registry-error.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { decideRetry } from '../decide-retry.ts';
 import type { BuildMetrics } from '../metrics.ts';
@@ -112,14 +112,9 @@ export class RunningBuilds {
       if (job.machineOSConfig.metadata.name === machineOSConfig) await this.#writeEnd(job, end);
   }
 
-  /** Stops every build and writes nothing about it: another builder is running them already. */
-  async abandonAll(): Promise<void> {
-    await this.#abortAll();
-  }
-
   /** Stops every build and marks it as interrupted, so that the next builder starts it again. */
   async interruptAll(): Promise<void> {
-    const all = await this.#abortAll();
+    const all = await this.abandonAll();
     const message = 'The Machine OS Builder was stopped while it built the image';
     const ended = [...this.#unwritten.values()];
     await Promise.all([
@@ -130,7 +125,12 @@ export class RunningBuilds {
     ]);
   }
 
-  async #abortAll(): Promise<readonly BuildJob[]> {
+  /**
+   * Stops every build and writes nothing about it: another builder may run them already.
+   *
+   * @returns those that were running.
+   */
+  async abandonAll(): Promise<readonly BuildJob[]> {
     const all = [...this.#running.values()];
     for (const { abort } of all) abort.abort(new Error('the builder is stopping'));
     await Promise.all(all.map(({ done }) => done));
@@ -308,10 +308,6 @@ class FailuresInARow {
     this.#reason = reason;
     return this.#count;
   }
-}
-
-function pauseByTimer(ms: number, signal: AbortSignal): Promise<void> {
-  return delay(ms, undefined, { signal });
 }
 
 function secondsSince(start: number): number {

@@ -1,5 +1,4 @@
 import type { BuildContents } from '../../api/build-contents.ts';
-import { formatActions } from '../../api/disruption-action.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
@@ -7,7 +6,7 @@ import { annotations } from '../../api/names.ts';
 import { preBuiltImageProblem } from '../../api/pre-built-image.ts';
 import { present } from '../../api/present.ts';
 import type { PoliciesInForce } from '../../disruption/pool-policies.ts';
-import { formatNodeState, parseTransitionLabel } from '../../disruption/transitions.ts';
+import { formatTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
 import { byDigest, parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { RegistryError } from '../../image/registry/registry-error.ts';
@@ -202,9 +201,5 @@ function resultOf(
 
 function transitionsOf({ transitionLabel }: ProvenInstance): BuildResult['transitions'] {
   const parsed = parseTransitionLabel(transitionLabel);
-  if (!parsed.ok) return [];
-  return parsed.label.transitions.map((transition) => ({
-    from: formatNodeState(transition),
-    actions: formatActions(transition.actions),
-  }));
+  return parsed.ok ? parsed.label.transitions.map(formatTransition) : [];
 }

@@ -8,7 +8,7 @@ import {
   PULL_SECRET_KEY,
   REGISTRY_CAS_CONFIG_MAP,
 } from '../../api/names.ts';
-import { pullSecretVersion, registryCAsDigest } from '../../api/node-certificates.ts';
+import { dataDigest, pullSecretVersion } from '../../api/node-certificates.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import {
@@ -24,7 +24,7 @@ import { noMetrics } from './node-metrics.ts';
 
 const CA = '/etc/containers/certs.d/r.io/shale-ca.crt';
 const data = { 'r.io': 'PEM' };
-const version = registryCAsDigest(data);
+const version = dataDigest(data);
 const policies = {
   files: [
     {
@@ -170,8 +170,8 @@ describe('registry CAs', () => {
     const { context, root, events } = await clusterWith({
       objects: (_kind, name) => (name === REGISTRY_CAS_CONFIG_MAP ? {} : undefined),
     });
-    await applyCertificate(context, { name: 'registryCAs', version: registryCAsDigest({}) }, inForce);
-    expect(await certificatesOf(root)).toEqual({ registryCAs: registryCAsDigest({}) });
+    await applyCertificate(context, { name: 'registryCAs', version: dataDigest({}) }, inForce);
+    expect(await certificatesOf(root)).toEqual({ registryCAs: dataDigest({}) });
     expect(events).toEqual([expect.stringContaining('Applied registry CAs')]);
   });
 
@@ -180,8 +180,7 @@ describe('registry CAs', () => {
     const { context, root, read } = await clusterWith({
       objects: (_kind, name) => (name === REGISTRY_CAS_CONFIG_MAP ? { data: has } : undefined),
     });
-    const apply = () =>
-      applyCertificate(context, { name: 'registryCAs', version: registryCAsDigest(has) }, inForce);
+    const apply = () => applyCertificate(context, { name: 'registryCAs', version: dataDigest(has) }, inForce);
     await apply();
     expect(await read(CA.replace('r.io', 'other.io'))).toBe('OTHER');
     has = data;

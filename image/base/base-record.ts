@@ -1,19 +1,18 @@
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
+import { by } from '../../api/order.ts';
 import { type Digest, hexOf } from '../../api/references.ts';
 import { type Artifact, artifactManifest, pushContents, pushEmptyConfig } from '../artifact.ts';
 import { FileFacts } from '../contents/file-facts.ts';
 import { type Descriptor, digestOf } from '../digest.ts';
 import { parseManifest } from '../manifest.ts';
-import { formatReference, type Reference } from '../reference.ts';
+import { formatReference, type Reference, type Repository } from '../reference.ts';
 import { manifestAt } from '../referrers.ts';
 import { OCI_MANIFEST } from '../registry/manifest-type.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import { ContentError, RegistryError } from '../registry/registry-error.ts';
 import { type BaseDirectory, BaseTree, formatBaseTree, parseBaseTree } from './base-tree.ts';
-
-type Repository = Pick<Reference, 'registry' | 'repository'>;
 
 /** Another form of record has another type: an older one is made again. */
 const RECORD_TYPE = 'application/vnd.shale.base-tree.v1+gzip';
@@ -113,7 +112,7 @@ const MAX_FACTS_BYTES = 128 * 1024 * 1024;
 
 /** @returns the facts of a tree as bytes, the same for the same tree. */
 export function formatBaseFacts({ root }: BaseTree): Uint8Array {
-  const facts = [...factsBelow(root, '')].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  const facts = [...factsBelow(root, '')].sort(by(([path]) => path));
   return gzipSync(JSON.stringify(facts), { level: 6 });
 }
 

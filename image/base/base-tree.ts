@@ -1,4 +1,5 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { by } from '../../api/order.ts';
 import type { FileFacts } from '../contents/file-facts.ts';
 import type { Xattrs } from '../layer/entry.ts';
 import { ContentError } from '../registry/registry-error.ts';
@@ -177,7 +178,7 @@ function pack(node: BaseNode, path: string): Packed {
   // An empty text names no account, and would be read as one that is unknown.
   if (node.kind === 'file') return namesAccounts(path) ? (node.text ?? '') : 0;
   const { mode, uid, gid, xattrs, children } = node;
-  const sorted = [...children].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  const sorted = [...children].sort(by(([name]) => name));
   const packed = sorted.map(
     ([name, child]) => [name, pack(child, path === '' ? name : `${path}/${name}`)] as const,
   );

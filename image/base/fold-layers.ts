@@ -1,4 +1,5 @@
 import type { FileFacts } from '../contents/file-facts.ts';
+import { partsOf, walkTo } from '../contents/file-tree.ts';
 import { factsOf, type KnownFile, knownFiles } from '../contents/known-files.ts';
 import type { LayerItem } from '../layer/entry.ts';
 import {
@@ -14,8 +15,6 @@ import {
   namesAccounts,
 } from './base-tree.ts';
 
-/** As the kernel (path_resolution(7)). */
-const MAX_LINKS = 40;
 /** Bytes of a path, as the kernel takes it (path_resolution(7), PATH_MAX); nothing can unpack a longer one. */
 const LONGEST_PATH = 4096;
 /** Where a container of an ostree commit has the content that its paths are hard links to. */
@@ -69,7 +68,7 @@ export class LayerFold {
 
   async #take(item: LayerItem): Promise<void> {
     if (item.path.length > LONGEST_PATH) return;
-    const parts = item.path.split('/').filter((part) => part !== '' && part !== '.');
+    const parts = partsOf(item.path);
     const name = parts.pop();
     if (item.type === 'whiteout' || item.type === 'opaque') {
       this.#takeAway(item.type, parts, name);
@@ -138,7 +137,7 @@ export class LayerFold {
    * One inode has two names (link(2)): a hard link to a link is a link. Containers of ostree commits have theirs so.
    */
   #linked(target: string): BaseNode {
-    const parts = target.split('/').filter((part) => part !== '' && part !== '.');
+    const parts = partsOf(target);
     const name = parts.pop() ?? '';
     const node = this.#directoryAt(parts)?.children.get(name);
     return node === undefined || node.kind === 'directory' ? this.#file : { ...node, layer: this.#layer };
@@ -172,31 +171,14 @@ export class LayerFold {
   /**
    * A parent without an entry may be a link below, which unpackers follow within the image.
    *
-   * @param onMissing makes what is missing of it, if that is to be made.
    * @returns the directory; undefined where it is missing.
    */
   #directoryAt(
     way: readonly string[],
-    onMissing: (parent: BaseDirectory, name: string) => BaseDirectory | undefined = () => undefined,
+    onMissing?: Parameters<typeof walkTo<BaseDirectory>>[2],
   ): BaseDirectory | undefined {
-    const pending = [...way];
-    let trail: readonly BaseDirectory[] = [this.#root];
-    let links = 0;
-    for (let step = pending.shift(); step !== undefined; step = pending.shift()) {
-      const current = trail.at(-1) ?? this.#root;
-      const next = step === '..' ? (trail.at(-2) ?? current) : current.children.get(step);
-      if (next?.kind === 'link') {
-        links += 1;
-        if (links > MAX_LINKS) return undefined;
-        if (next.target.startsWith('/')) trail = [this.#root];
-        pending.unshift(...next.target.split('/').filter((part) => part !== '' && part !== '.'));
-        continue;
-      }
-      const directory = next?.kind === 'directory' ? next : onMissing(current, step);
-      if (directory === undefined) return undefined;
-      trail = step === '..' ? trail.slice(0, Math.max(1, trail.length - 1)) : [...trail, directory];
-    }
-    return trail.at(-1);
+    const node = walkTo(this.#root, way, onMissing);
+    return node?.kind === 'directory' ? node : undefined;
   }
 
   #made(parent: BaseDirectory, name: string): BaseDirectory {

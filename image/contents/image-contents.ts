@@ -1,3 +1,4 @@
+import { by } from '../../api/order.ts';
 import type { FileFacts } from './file-facts.ts';
 import { entriesAt, factsAt, nodeAt, type TreeNode } from './file-tree.ts';
 import type { Package, PackageFormat } from './package.ts';
@@ -148,7 +149,7 @@ function filesOf(root: Root, directories: readonly string[], suffix: string): re
       if (name.endsWith(suffix)) byName.set(name, `${directory}/${name}`);
     }
   }
-  const ordered = [...byName].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  const ordered = [...byName].sort(by(([name]) => name));
   return ordered.flatMap(([, path]) => factsOfPath(root, path));
 }
 

@@ -1,3 +1,4 @@
+import { by } from '../../api/order.ts';
 import type { PackageDatabase } from './image-contents.ts';
 import { compareVersions } from './order/compare-versions.ts';
 import type { Package, PackageFormat } from './package.ts';
@@ -34,7 +35,7 @@ export function packageChanges(
       const [format, name] = key.split('\0') as [PackageFormat, string];
       return changesOf({ format, name }, was.get(key) ?? [], will.get(key) ?? []);
     })
-    .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+    .sort(by(({ name }) => name));
 }
 
 /** @returns the changes in the order in which they are shown, where only some are. */

@@ -1,3 +1,4 @@
+import { by } from '../../api/order.ts';
 /** Whose database a package is in; each has its own order of versions. */
 export const PACKAGE_FORMATS = ['dpkg', 'rpm', 'apk'] as const;
 export type PackageFormat = (typeof PACKAGE_FORMATS)[number];
@@ -45,11 +46,13 @@ export class PackageList {
 
   /** @returns the packages by name, version and architecture. */
   sorted(): readonly Package[] {
-    const key = ({ name, version, architecture }: Package) => `${name}\0${version}\0${architecture}`;
-    return this.#packages
-      .map((each) => ({ each, by: key(each) }))
-      .sort((a, b) => (a.by < b.by ? -1 : a.by > b.by ? 1 : 0))
-      .map(({ each }) => each);
+    return this.#packages.toSorted(
+      by(
+        ({ name }) => name,
+        ({ version }) => version,
+        ({ architecture }) => architecture,
+      ),
+    );
   }
 }
 

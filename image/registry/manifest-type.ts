@@ -2,6 +2,14 @@ export const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
 export const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
 export const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 export const DOCKER_LIST = 'application/vnd.docker.distribution.manifest.list.v2+json';
+export const OCI_CONFIG = 'application/vnd.oci.image.config.v1+json';
+export const OCI_LAYER = 'application/vnd.oci.image.layer.v1.tar+gzip';
+const DOCKER_LAYER = 'application/vnd.docker.image.rootfs.diff.tar.gzip';
+
+/** @returns the type of a layer, compressed by gzip, beside those that a manifest of a type has. */
+export function layerType(manifest: string): string {
+  return manifest === DOCKER_MANIFEST ? DOCKER_LAYER : OCI_LAYER;
+}
 
 /** What a registry is asked for. */
 export const MANIFEST_TYPES: readonly string[] = [OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST];

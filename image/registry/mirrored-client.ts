@@ -1,12 +1,10 @@
 import type { Digest } from '../../api/references.ts';
 import type { Registries } from '../../oci/registries-conf.ts';
-import { formatReference, type Reference } from '../reference.ts';
+import { bareRepository, formatReference, type Reference, type Repository } from '../reference.ts';
 import type { RegistryAccess } from './connection.ts';
 import { isInsecure, type OpenSource, type PullSource, pullSources } from './pull-sources.ts';
 import { createRegistryClient, type RegistryClient } from './registry-client.ts';
 import { ContentError, DigestMismatch, RegistryError } from './registry-error.ts';
-
-type Repository = Pick<Reference, 'registry' | 'repository'>;
 
 interface MirrorOptions {
   readonly conf: Registries;
@@ -37,16 +35,20 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
   };
   const clientFor = (source: Pick<OpenSource, 'reference' | 'insecure'>) =>
     source.insecure ? insecureFor(source.reference.registry) : secure;
-  const writer = (at: Repository) => clientFor({ reference: bare(at), insecure: isInsecure(bare(at), conf) });
+  const writer = (at: Repository) =>
+    clientFor({ reference: bareRepository(at), insecure: isInsecure(bareRepository(at), conf) });
   /** Where the last manifest of a repository was found: what it names is there, whatever mirror is for tags alone. */
   const lastSources = new Map<string, OpenSource>();
 
   function sourcesOf(reference: Reference): readonly PullSource[] {
-    if (own !== undefined && formatReference(bare(own)) === formatReference(bare(reference))) {
+    if (
+      own !== undefined &&
+      formatReference(bareRepository(own)) === formatReference(bareRepository(reference))
+    ) {
       return [{ kind: 'open', reference, insecure: isInsecure(reference, conf) }];
     }
     const sources = pullSources(reference, conf);
-    const first = reference.digest && lastSources.get(formatReference(bare(reference)));
+    const first = reference.digest && lastSources.get(formatReference(bareRepository(reference)));
     return first === undefined
       ? sources
       : [first, ...sources.filter((source) => !isSamePlace(source, first))];
@@ -59,7 +61,7 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
   ): Promise<T> =>
     trySources(
       lastIfMisread(sourcesOf(reference), reference.digest),
-      (source) => ask(clientFor(source), bare(source.reference), source),
+      (source) => ask(clientFor(source), bareRepository(source.reference), source),
       signal,
     );
 
@@ -68,16 +70,20 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
       const { registry: _, repository: __, ...name } = reference;
       return read({ ...digestOfTag(name.tag), ...reference }, signal, async (client, at, source) => {
         const manifest = await client.getManifest({ ...at, ...name }, signal);
-        lastSources.set(formatReference(bare(reference)), source);
+        lastSources.set(formatReference(bareRepository(reference)), source);
         return manifest;
       });
     },
     getReferrers: (at, digest, signal) =>
-      read({ ...bare(at), digest }, signal, (client, there) => client.getReferrers(there, digest, signal)),
+      read({ ...bareRepository(at), digest }, signal, (client, there) =>
+        client.getReferrers(there, digest, signal),
+      ),
     hasBlob: (at, digest, signal) =>
-      read({ ...bare(at), digest }, signal, (client, there) => client.hasBlob(there, digest, signal)),
+      read({ ...bareRepository(at), digest }, signal, (client, there) =>
+        client.hasBlob(there, digest, signal),
+      ),
     async *readBlob(at, blob, signal) {
-      yield* await read({ ...bare(at), digest: blob.digest }, signal, (client, there) =>
+      yield* await read({ ...bareRepository(at), digest: blob.digest }, signal, (client, there) =>
         begun(noted(client.readBlob(there, blob, signal), misreadKey(there, blob.digest))),
       );
     },
@@ -91,10 +97,6 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
   };
 }
 
-function bare({ registry, repository }: Repository): Repository {
-  return { registry, repository };
-}
-
 function digestOfTag(tag: string | undefined): { readonly digest?: Digest } {
   const hex = DIGEST_TAG.exec(tag ?? '')?.[1];
   return hex === undefined ? {} : { digest: `sha256:${hex}` as Digest };
@@ -103,7 +105,7 @@ function digestOfTag(tag: string | undefined): { readonly digest?: Digest } {
 function isSamePlace(source: PullSource, other: OpenSource): boolean {
   return (
     source.kind === 'open' &&
-    formatReference(bare(source.reference)) === formatReference(bare(other.reference))
+    formatReference(bareRepository(source.reference)) === formatReference(bareRepository(other.reference))
   );
 }
 
@@ -115,7 +117,7 @@ const misread = new Set<string>();
 const MOST_MISREAD = 1_000;
 
 function misreadKey(at: Repository, digest: Digest): string {
-  return formatReference({ ...bare(at), digest });
+  return formatReference({ ...bareRepository(at), digest });
 }
 
 /** Notes the place if its bytes are wrong. */

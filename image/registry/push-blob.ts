@@ -1,14 +1,7 @@
 import type { Digest } from '../../api/references.ts';
+import type { Repository } from '../reference.ts';
 import { ContentError, type Pause, pauseOrThrow, RegistryError, withLaterFailure } from './registry-error.ts';
-import {
-  beginUpload,
-  cancelUpload,
-  putWhole,
-  type Repository,
-  type Send,
-  type Upload,
-  uploadOf,
-} from './upload.ts';
+import { beginUpload, cancelUpload, putWhole, type Send, type Upload, uploadOf } from './upload.ts';
 
 interface StreamedBlob {
   readonly digest: Digest;

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { type Digest, isDigest } from '../../api/references.ts';
 import { type Descriptor, digestOf } from '../digest.ts';
-import { manifestKey, type Reference } from '../reference.ts';
+import { manifestKey, type Reference, type Repository } from '../reference.ts';
 import { type RegistryAccess, SILENCE_MS } from './connection.ts';
 import { MANIFEST_TYPES, manifestType, OCI_INDEX } from './manifest-type.ts';
 import { pushStream } from './push-blob.ts';
@@ -17,15 +17,7 @@ import {
   withLaterFailure,
 } from './registry-error.ts';
 import { createTransport } from './transport.ts';
-import {
-  beginUpload,
-  cancelUpload,
-  hasBlob,
-  mountOrBegin,
-  putWhole,
-  type Repository,
-  type Send,
-} from './upload.ts';
+import { beginUpload, cancelUpload, hasBlob, mountOrBegin, putWhole, type Send } from './upload.ts';
 
 /** A manifest as it came: what is hashed is what was read, never what was written again. */
 interface RawManifest {

@@ -1,10 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Digest } from '../../api/references.ts';
-import type { Reference } from '../reference.ts';
+import type { Repository } from '../reference.ts';
 import { ContentError, RegistryError, withLaterFailure } from './registry-error.ts';
 import type { RegistryRequest } from './transport.ts';
-
-export type Repository = Pick<Reference, 'registry' | 'repository'>;
 
 /** Sends a request about a repository. */
 export type Send = (

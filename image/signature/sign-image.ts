@@ -8,11 +8,9 @@ import {
   readContent,
   SIGNATURE_ANNOTATION,
 } from '../attached-layers.ts';
-import { formatReference, type Reference } from '../reference.ts';
+import { formatReference, type Reference, type Repository } from '../reference.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import { isSignedBy, parsePublicKey, type SigningKey } from './signing-key.ts';
-
-type Repository = Pick<Reference, 'registry' | 'repository'>;
 
 /** A payload is a few hundred bytes. */
 const MAX_PAYLOAD_BYTES = 64 * 1024;

@@ -8,11 +8,9 @@ import {
   readContent,
   SIGNATURE_ANNOTATION,
 } from '../attached-layers.ts';
-import type { Reference } from '../reference.ts';
+import type { Repository } from '../reference.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import { isSignedBy, parsePublicKey, type SigningKey } from './signing-key.ts';
-
-type Repository = Pick<Reference, 'registry' | 'repository'>;
 
 const ENVELOPE_TYPE = 'application/vnd.dsse.envelope.v1+json';
 const STATEMENT_TYPE = 'application/vnd.in-toto+json';

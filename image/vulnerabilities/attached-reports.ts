@@ -5,15 +5,13 @@ import type { Referrer } from '../artifact.ts';
 import { readAttached } from '../attached-layers.ts';
 import type { Descriptor } from '../digest.ts';
 import { parseManifest } from '../manifest.ts';
-import { formatReference, type Reference } from '../reference.ts';
+import { bareRepository, formatReference, type Repository } from '../reference.ts';
 import { listReferrers } from '../referrers.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import { ContentError, RegistryError } from '../registry/registry-error.ts';
 import { fitOf, type ImageReports, type ReportedImage } from './image-reports.ts';
 import { MAX_REPORT_BYTES, readReport } from './read-report.ts';
 import { ReportError, type VulnerabilityReport } from './report.ts';
-
-type Repository = Pick<Reference, 'registry' | 'repository'>;
 
 /** Artifacts of one image that are read: more are no reports of scanners that somebody runs. */
 const MOST_ARTIFACTS = 30;
@@ -119,7 +117,7 @@ async function readArtifact(
   signal: AbortSignal,
 ): Promise<ReadArtifact> {
   const digest = artifact.kind === 'referrer' ? artifact.referrer.digest : artifact.layer.digest;
-  const source = formatReference({ registry: at.registry, repository: at.repository, digest });
+  const source = formatReference({ ...bareRepository(at), digest });
   const mustBeReport = artifact.kind === 'referrer' && artifact.isReport;
   try {
     const blob =
@@ -146,7 +144,7 @@ async function blobOf(
   { digest }: Referrer,
   signal: AbortSignal,
 ): Promise<Descriptor> {
-  const reference = { registry: at.registry, repository: at.repository, digest };
+  const reference = { ...bareRepository(at), digest };
   const where = formatReference(reference);
   const parsed = parseManifest((await client.getManifest(reference, signal)).bytes, where);
   const [layer] = parsed.kind === 'image' ? parsed.manifest.layers : [];

@@ -1,3 +1,4 @@
+import { by } from '../../api/order.ts';
 import { quote } from '../problem.ts';
 import { readInstallSection } from '../units/install-section.ts';
 import { installTargets, whyUnreadable } from '../units/install-targets.ts';
@@ -43,7 +44,7 @@ interface Texts {
 }
 
 function textsOf({ contents = '', dropins = [] }: Unit): Texts {
-  const sorted = [...dropins].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const sorted = [...dropins].sort(by(({ name }) => name));
   return {
     unit: contents === '' ? undefined : contents,
     dropins: sorted.map((dropin) => dropin.contents ?? ''),

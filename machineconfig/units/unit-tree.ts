@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import { by } from '../../api/order.ts';
 import { type InstallSection, readInstallSection } from './install-section.ts';
 import { instanceOf, isAliasOf, mayBeTemplate, parseUnitName, templateOf } from './unit-name.ts';
 
@@ -133,7 +134,7 @@ function dropinsOf(tree: UnitTree, name: string): string[] {
       }
     }
   }
-  const sorted = [...places].sort(([a], [b]) => (a < b ? -1 : 1));
+  const sorted = [...places].sort(by(([file]) => file));
   return sorted.flatMap(([, path]) => {
     const { entry } = followLinks(tree, path);
     return entry?.kind === 'file' ? [entry.text] : [];

@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest';
 import { ConfigMaps, Leases, Nodes, Secrets } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { KUBELET_CA_CONFIG_MAP, KUBELET_CA_KEY, NODE_PULL_SECRET } from '../../api/names.ts';
-import { registryCAsDigest } from '../../api/node-certificates.ts';
+import { dataDigest } from '../../api/node-certificates.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import { aMachineConfigNode, aNode } from '../../test/fixtures/objects.ts';
@@ -21,7 +21,7 @@ test('a cluster without certificates publishes nothing to nodes', () => {
 
 test('a node that had registry CAs is current of the empty set; of all else that is gone nothing', () => {
   const current = { registryCAs: 'a', kubeletCA: 'b', pullSecret: 'c' };
-  expect(desiredCertificates(none, current)).toEqual({ registryCAs: registryCAsDigest({}) });
+  expect(desiredCertificates(none, current)).toEqual({ registryCAs: dataDigest({}) });
 });
 
 test('a kubelet CA is named by its content, a pull secret by the version of its object', () => {

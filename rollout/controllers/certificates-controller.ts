@@ -5,9 +5,9 @@ import { KUBELET_CA_CONFIG_MAP, NODE_PULL_SECRET, REGISTRY_CAS_CONFIG_MAP } from
 import {
   type CertificateVersions,
   certificateNames,
+  dataDigest,
   kubeletCADigest,
   pullSecretVersion,
-  registryCAsDigest,
 } from '../../api/node-certificates.ts';
 import { present } from '../../api/present.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
@@ -101,7 +101,7 @@ export function desiredCertificates(
 ): CertificateVersions {
   const hasNone = registryCAs === undefined && current.registryCAs === undefined;
   return present({
-    registryCAs: hasNone ? undefined : registryCAsDigest(registryCAs?.data ?? {}),
+    registryCAs: hasNone ? undefined : dataDigest(registryCAs?.data ?? {}),
     kubeletCA: kubeletCA === undefined ? undefined : kubeletCADigest(kubeletCA.data ?? {}),
     pullSecret: pullSecret === undefined ? undefined : pullSecretVersion(pullSecret.metadata),
   });

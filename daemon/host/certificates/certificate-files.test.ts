@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { KUBELET_CA_KEY, PULL_SECRET_KEY } from '../../../api/names.ts';
-import { kubeletCADigest, pullSecretVersion, registryCAsDigest } from '../../../api/node-certificates.ts';
+import { dataDigest, kubeletCADigest, pullSecretVersion } from '../../../api/node-certificates.ts';
 import { createAuthority } from '../../../x509/certificate.ts';
 import { serviceActions } from '../../steps/act-on-services.ts';
 import {
@@ -20,9 +20,7 @@ const secret = (text: string) => ({
 });
 
 test('other data than the operator named is refused', () => {
-  expect(() => registryCAFiles({ 'a.io': 'A' }, registryCAsDigest({ 'a.io': 'B' }))).toThrow(
-    CertificatesRefused,
-  );
+  expect(() => registryCAFiles({ 'a.io': 'A' }, dataDigest({ 'a.io': 'B' }))).toThrow(CertificatesRefused);
   expect(() => pullSecretFiles(secret('{"auths":{}}'), 'version:other', AT)).toThrow(CertificatesRefused);
   expect(() => kubeletCAFiles({ [KUBELET_CA_KEY]: WHOLE }, kubeletCADigest({}), AT)).toThrow(
     'the operator named',
@@ -30,9 +28,7 @@ test('other data than the operator named is refused', () => {
 });
 
 test.each(['../../etc', 'a/b', '..'])('registry %j is refused', (key) => {
-  expect(() => registryCAFiles({ [key]: 'A' }, registryCAsDigest({ [key]: 'A' }))).toThrow(
-    CertificatesRefused,
-  );
+  expect(() => registryCAFiles({ [key]: 'A' }, dataDigest({ [key]: 'A' }))).toThrow(CertificatesRefused);
 });
 
 const WHOLE = createAuthority('test', new Date()).caPem;
@@ -55,7 +51,7 @@ test('a bundle of CAs is taken whole', () => {
 test('the bundle of a registry is where both runtimes look, for everybody to read', () => {
   const registries = { 'r.io..5000': 'PEM' };
   const file = { contents: Buffer.from('PEM'), mode: 0o644 };
-  expect(registryCAFiles(registries, registryCAsDigest(registries))).toEqual(
+  expect(registryCAFiles(registries, dataDigest(registries))).toEqual(
     new Map([
       ['/etc/containers/certs.d/r.io:5000/shale-ca.crt', file],
       ['/etc/docker/certs.d/r.io:5000/shale-ca.crt', file],

@@ -7,9 +7,9 @@ import {
   PULL_SECRET_KEY,
 } from '../../../api/names.ts';
 import {
+  dataDigest,
   kubeletCADigest,
   pullSecretVersion,
-  registryCAsDigest,
   registryOfKey,
 } from '../../../api/node-certificates.ts';
 import { kubeletRefusal } from '../../../image/registry/kubelet-credentials.ts';
@@ -36,7 +36,7 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
  * @returns a file per registry and directory. @throws CertificatesRefused
  */
 export function registryCAFiles(data: Data, version: string): CertificateFiles {
-  assertVersion('registry CAs', registryCAsDigest(data), version);
+  assertVersion('registry CAs', dataDigest(data), version);
   const files = Object.entries(data).flatMap(([key, pem]) => {
     const registry = registryOfKey(key);
     if (registry === undefined) {

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { registryCAsDigest } from '../../../api/node-certificates.ts';
+import { dataDigest } from '../../../api/node-certificates.ts';
 import { fill, noMounts, smallDisk } from '../../../test/fixtures/small-disk.ts';
 import { registryCAFiles } from './certificate-files.ts';
 import { certificatesOf, deliver, readDeliveries, settleDelivery } from './deliver.ts';
@@ -17,7 +17,7 @@ async function emptyRoot(): Promise<string> {
   return root;
 }
 async function apply(root: string, data: Record<string, string>): Promise<void> {
-  const version = registryCAsDigest(data);
+  const version = dataDigest(data);
   const delivery = await deliver(root, 'registryCAs', { version, files: registryCAFiles(data, version) });
   await settleDelivery(root, 'registryCAs', delivery);
 }
@@ -31,7 +31,7 @@ test('each registry gets its bundle where both runtimes look', async () => {
   for (const directory of ['etc/containers/certs.d', 'etc/docker/certs.d']) {
     expect(await readFile(path.join(root, directory, 'r.example.com:5000/shale-ca.crt'), 'utf8')).toBe('PEM');
   }
-  expect(await certificatesOf(root)).toEqual({ registryCAs: registryCAsDigest(data) });
+  expect(await certificatesOf(root)).toEqual({ registryCAs: dataDigest(data) });
 });
 
 test("a registry that is gone loses Shale's file and keeps an admin's", async () => {
@@ -42,7 +42,7 @@ test("a registry that is gone loses Shale's file and keeps an admin's", async ()
   expect((await readdir(containers(root))).sort()).toEqual(['b.io', 'c.io']);
   expect(await readdir(containers(root, 'b.io'))).toEqual(['admin.crt']);
   await apply(root, {});
-  expect(await certificatesOf(root)).toEqual({ registryCAs: registryCAsDigest({}) });
+  expect(await certificatesOf(root)).toEqual({ registryCAs: dataDigest({}) });
 });
 
 test('a link in the way does not lead out of the root', async () => {
@@ -139,7 +139,7 @@ test.skipIf(noMounts)('a disk that fills up at any block leaves each bundle old 
     await apply(root, after);
     expect(await readdir(containers(root, 'a.io'))).toEqual(['shale-ca.crt']);
     expect(await readFile(containers(root, 'b.io', 'shale-ca.crt'), 'utf8')).toBe(after['b.io']);
-    expect(await certificatesOf(root)).toEqual({ registryCAs: registryCAsDigest(after) });
+    expect(await certificatesOf(root)).toEqual({ registryCAs: dataDigest(after) });
   }
   expect(failures).toBeGreaterThan(10);
 });

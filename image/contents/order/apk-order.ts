@@ -1,3 +1,4 @@
+import { byCodeUnits } from '../../../api/order.ts';
 import { compareNumbers } from './version-parts.ts';
 
 /**
@@ -53,7 +54,7 @@ function compareSame(a: Token | undefined, b: Token | undefined): number {
       return compareComponents(a.text, b.text);
     case 'letter':
     case 'hash':
-      return compareTexts(a.text, b.text);
+      return byCodeUnits(a.text, b.text);
     case 'suffix':
       return SUFFIXES.indexOf(a.text) - SUFFIXES.indexOf(b.text);
     case 'suffix number':
@@ -65,11 +66,7 @@ function compareSame(a: Token | undefined, b: Token | undefined): number {
 /** All but the first are compared as texts where one begins with 0, as decimals: `1.09` comes before `1.1`. */
 function compareComponents(a: string, b: string): number {
   const isDecimal = a.startsWith('.0') || b.startsWith('.0');
-  return isDecimal ? compareTexts(a, b) : compareNumbers(a.replace('.', ''), b.replace('.', ''));
-}
-
-function compareTexts(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  return isDecimal ? byCodeUnits(a, b) : compareNumbers(a.replace('.', ''), b.replace('.', ''));
 }
 
 function compareKinds(a: Token | undefined, b: Token | undefined): number {

@@ -1,4 +1,4 @@
-import { compareNumbers, versionParts } from './version-parts.ts';
+import { compareByParts, compareNumbers } from './version-parts.ts';
 
 /**
  * The order of Debian's versions (deb-version(7), "Sorting algorithm"; Debian Policy 5.6.12): epoch, upstream version,
@@ -7,12 +7,7 @@ import { compareNumbers, versionParts } from './version-parts.ts';
  * @returns negative, 0 or positive, for `sort`.
  */
 export function compareDpkgVersions(a: string, b: string): number {
-  const [left, right] = [versionParts(a), versionParts(b)];
-  return (
-    compareNumbers(left.epoch, right.epoch) ||
-    compareParts(left.version, right.version) ||
-    compareParts(left.release, right.release)
-  );
+  return compareByParts(a, b, compareParts);
 }
 
 /** Parts without digits and numbers take turns, as in `1.2~rc1`: ``, 1, `.`, 2, `~rc`, 1. */

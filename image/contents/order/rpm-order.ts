@@ -1,4 +1,5 @@
-import { compareNumbers, versionParts } from './version-parts.ts';
+import { byCodeUnits } from '../../../api/order.ts';
+import { compareByParts, compareNumbers } from './version-parts.ts';
 
 /**
  * The order of RPM's versions (rpm-version(7)): epoch, where a missing one is 0, version, release.
@@ -6,12 +7,7 @@ import { compareNumbers, versionParts } from './version-parts.ts';
  * @param a `[epoch:]version-release` @returns negative, 0 or positive, for `sort`.
  */
 export function compareRpmVersions(a: string, b: string): number {
-  const [left, right] = [versionParts(a), versionParts(b)];
-  return (
-    compareNumbers(left.epoch, right.epoch) ||
-    compareRpmParts(left.version, right.version) ||
-    compareRpmParts(left.release, right.release)
-  );
+  return compareByParts(a, b, compareRpmParts);
 }
 
 /**
@@ -42,7 +38,7 @@ function compareSegments(a: string | undefined, b: string | undefined): number {
   const difference = rank(a) - rank(b);
   if (difference !== 0 || a === undefined || b === undefined) return difference;
   if (/^[0-9]/.test(a)) return compareNumbers(a, b);
-  return a < b ? -1 : a > b ? 1 : 0;
+  return byCodeUnits(a, b);
 }
 
 function rank(segment: string | undefined): number {

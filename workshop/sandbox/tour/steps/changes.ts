@@ -1,6 +1,6 @@
 import { MachineConfigs } from '../../../../api/machine-config.ts';
 import { annotations } from '../../../../api/names.ts';
-import { registryCAsDigest } from '../../../../api/node-certificates.ts';
+import { dataDigest } from '../../../../api/node-certificates.ts';
 import { createAuthority } from '../../../../x509/certificate.ts';
 import { registryCAs } from '../../cluster-objects.ts';
 import {
@@ -151,7 +151,7 @@ export const certificates: TourStep = {
     const { caPem } = createAuthority('mirror.example.org', new Date());
     const configMap = registryCAs({ [record.registryHost]: record.registryCA, [MIRROR]: caPem });
     await tour.apply([configMap]);
-    const desired = registryCAsDigest(configMap.data ?? {});
+    const desired = dataDigest(configMap.data ?? {});
     await tour.until(
       'every node has the CA',
       () => {
