@@ -8,7 +8,7 @@ import { treeOf } from './shale-files.ts';
 /** Where the image has Node; only Node itself runs it. */
 export const NODE_IN_IMAGE = '/shale/node_modules/node/bin/node';
 const CACHE = '/shale/.compile-cache';
-const ROLES = ['operator', 'machine-os-builder', 'daemon', 'page'];
+const ROLES = ['operator', 'machine-os-builder', 'daemon', 'page', 'capi-extension'];
 /** The cache has a directory for each user: the daemon is root, the others are the image's own. */
 const USERS = [0, 65532];
 const RUN_MS = 120_000;

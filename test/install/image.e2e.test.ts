@@ -110,7 +110,7 @@ for (const { kind, address, alone, options } of sample('engines that build the i
     test('runs shale, every process of it', async () => {
       expect(await shale('--version')).toBe(SHALE_VERSION);
       expect(await shale('--help')).toContain('Usage: shale');
-      for (const role of ['operator', 'machine-os-builder', 'daemon', 'page']) {
+      for (const role of ['operator', 'machine-os-builder', 'daemon', 'page', 'capi-extension']) {
         expect(await shale(role, '--help')).toContain(`Usage: shale ${role}`);
       }
     });
