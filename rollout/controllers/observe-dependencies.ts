@@ -3,9 +3,9 @@ import { configVersions } from '../../machineconfig/config-versions.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import { awaitedPools, type Dependency, dependencyProblems } from '../gates/dependencies.ts';
+import type { GateInputs } from '../gates/gate-inputs.ts';
 import { longestBake } from '../gates/waves.ts';
 import type { RolloutOptions } from '../options.ts';
-import type { PoolObservation } from '../pools/pool-observation.ts';
 import { type PoolSettings, poolSettings } from '../pools/pool-settings.ts';
 
 export interface DependencyParts {
@@ -42,7 +42,7 @@ export function findAwaited(
   { metadata: { name } }: MachineConfigPool,
   { dependsOn }: Pick<PoolSettings, 'dependsOn'>,
   parts: DependencyParts,
-): PoolObservation['awaitedPools'] {
+): GateInputs['awaitedPools'] {
   if (dependsOn.length === 0) return undefined;
   const { pools } = parts.caches;
   return (now) =>

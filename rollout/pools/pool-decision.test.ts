@@ -13,10 +13,11 @@ import {
   RESTART,
   someSettings,
 } from '../../test/fixtures/objects.ts';
+import { anObservation, type ObservationFields } from '../../test/fixtures/pool-observed.ts';
 import { aClosedWindow } from '../../test/fixtures/pool-status-inputs.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../options.ts';
 import { decidePool, lookAgainAfter, type PoolDecision } from './decide-pool.ts';
-import { noneSettled, type ObservedNode, type PoolObservation } from './pool-observation.ts';
+import { noneSettled, type ObservedNode } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 
@@ -69,21 +70,18 @@ interface Case {
   readonly options?: Partial<RolloutOptions>;
   readonly settings?: Partial<PoolSettings>;
   readonly spec?: Parameters<typeof aPool>[1];
-  readonly observation?: Partial<PoolObservation>;
+  readonly observation?: ObservationFields;
 }
 
 function decide(nodes: readonly ObservedNode[], { options, settings, spec, observation }: Case = {}) {
   return decidePool(
-    {
+    anObservation({
       pool: aPool('worker', spec),
       settings: someSettings(settings),
       target: TARGET,
-      policyDigest: undefined,
-      imageSigningKeys: undefined,
-      whyIrreconcilable: () => undefined,
       nodes,
       ...observation,
-    },
+    }),
     { ...defaultRolloutOptions, ...options },
     NOW,
   );
