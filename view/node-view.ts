@@ -17,7 +17,7 @@ import { formatDomainWait } from '../rollout/pools/failure-domains.ts';
 import { nodeMessage } from '../rollout/pools/node-message.ts';
 import { type NodeState, stateNameOf } from '../rollout/pools/node-state.ts';
 import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
-import { failuresOn } from '../rollout/pools/node-update.ts';
+import { failuresOn } from '../rollout/pools/update-state.ts';
 import { isRollingBack, isStaging } from '../rollout/pools/progress.ts';
 import { nodeHolds, settingsOfPool } from './holds.ts';
 import { type ManagedNodeSource, type NodesCluster, nodeSource, readState, seenNode } from './node-source.ts';

@@ -1,5 +1,4 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { Caches } from '../caches.ts';
 import { fleetLockId } from '../fleet-lock/node-id.ts';
 import type { FleetLockSlots } from '../fleet-lock/slots.ts';
@@ -7,8 +6,8 @@ import type { GateInputs } from '../gates/gate-inputs.ts';
 import { targetBases } from '../gates/vulnerabilities.ts';
 import type { MonitoringLookups } from '../monitoring/lookup.ts';
 import type { PoolSettings } from '../pools/pool-settings.ts';
-import type { PoolTarget } from '../pools/pool-target.ts';
 import { type DependencyParts, findAwaited } from './observe-dependencies.ts';
+import type { ObservedTarget } from './observe-target.ts';
 
 export interface GateParts extends DependencyParts {
   readonly caches: DependencyParts['caches'] & Pick<Caches, 'nodes'>;
@@ -16,19 +15,10 @@ export interface GateParts extends DependencyParts {
   readonly slots: Pick<FleetLockSlots, 'stateOf'>;
 }
 
-/** What of a pool decides what its gates ask. */
-interface GatedPool {
-  readonly pool: MachineConfigPool;
-  readonly settings: PoolSettings;
-  /** The target that the pool would have if no rollback held it. */
-  readonly ownTarget: PoolTarget;
-  /** Of this pool. */
-  readonly builds: readonly MachineOSBuild[];
-}
-
 /** @returns what the gates of a pool ask, apart from the quorum (observe-quorum.ts): nothing is asked by this call. */
 export function gateInputsOf(
-  { pool, settings, ownTarget, builds }: GatedPool,
+  pool: MachineConfigPool,
+  { settings, rollback: { ownTarget }, images: { builds } }: ObservedTarget,
   parts: GateParts,
 ): Omit<GateInputs, 'quorum'> {
   const { name } = pool.metadata;

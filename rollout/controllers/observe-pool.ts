@@ -62,8 +62,8 @@ export class PoolObserver {
   async observe(pool: MachineConfigPool, signal: AbortSignal): Promise<ObservedPool> {
     const { membership, machines } = this.#parts;
     const members = membership.membersOf(pool.metadata.name);
-    const { images, ...aim } = observeTarget(pool, members, this.#parts);
-    const { settings, rollback } = aim;
+    const observed = observeTarget(pool, members, this.#parts);
+    const { images, ...aim } = observed;
     const seen = { pool, ...aim, rules: this.#rules.rulesOf(pool, images.policyDigest) };
     const { active, settled } = members.divide(fingerprintOf(seen));
     const moment = members.now();
@@ -74,12 +74,11 @@ export class PoolObserver {
     await inParallel(leaving, PARALLEL_NODES, async ({ node }) => {
       await machines.isDeleting(node, signal);
     });
-    const asked = { pool, settings, ownTarget: rollback.ownTarget, builds: images.builds };
     return {
       ...seen,
       gateInputs: {
-        ...gateInputsOf(asked, this.#parts),
-        quorum: await observeQuorum(active, settings, this.#parts, signal),
+        ...gateInputsOf(pool, observed, this.#parts),
+        quorum: await observeQuorum(active, aim.settings, this.#parts, signal),
       },
       members,
       moment,

@@ -8,11 +8,6 @@ import type { PoolSettings } from '../pools/pool-settings.ts';
 import { progressOf } from '../pools/progress.ts';
 import { listPods } from '../quorum-pods.ts';
 
-export interface QuorumParts {
-  readonly client: Pick<ApiClient, 'list'>;
-  readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
-}
-
 /**
  * Lists pods only where a node that may vote could be disrupted next, or be granted that.
  *
@@ -22,7 +17,13 @@ export interface QuorumParts {
 export async function observeQuorum(
   active: readonly string[],
   { quorumPods }: Pick<PoolSettings, 'quorumPods'>,
-  { client, caches: { nodes, machineConfigNodes } }: QuorumParts,
+  {
+    client,
+    caches: { nodes, machineConfigNodes },
+  }: {
+    readonly client: Pick<ApiClient, 'list'>;
+    readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
+  },
   signal: AbortSignal,
 ): Promise<GateInputs['quorum']> {
   const isNamed = quorumPods !== ETCD_PODS;
