@@ -76,7 +76,11 @@ export interface Caches {
 }
 
 /** Creates the caches; nothing is read before they are started. */
-export function createCaches(client: ApiClient, options: RolloutOptions, log: Logger): Caches {
+export function createCaches(
+  client: ApiClient,
+  options: Pick<RolloutOptions, 'namespace' | 'leases'>,
+  log: Logger,
+): Caches {
   const cache = <T extends KubernetesObject>(
     kind: Kind<T>,
     where: { readonly namespace?: string; readonly fieldSelector?: string } = {},
@@ -85,7 +89,7 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
     cache(kind, { namespace: options.namespace, fieldSelector: `metadata.name=${name}` });
   return {
     nodes: new FreshCache(createInformer(client, Nodes, { keep: keptNode, log }), keptNode),
-    leases: cache(Leases, { namespace: options.leaseNamespace }),
+    leases: cache(Leases, { namespace: options.leases.namespace }),
     registryCAs: one(ConfigMaps, REGISTRY_CAS_CONFIG_MAP),
     kubeletCA: one(ConfigMaps, KUBELET_CA_CONFIG_MAP),
     signingKeys: one(ConfigMaps, SIGNING_KEYS_CONFIG_MAP),

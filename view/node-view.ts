@@ -237,8 +237,8 @@ function remarkOn({ machineConfigNode: { status }, pool, state, now }: NodeReadi
   const settings = pool === undefined ? undefined : settingsOfPool(pool);
   const context = {
     closed: pool === undefined || settings === undefined ? undefined : poolHold({ pool, settings })?.message,
-    patience: defaultRolloutOptions.degradedPatienceSeconds * 1000,
-    unhealthyAfter: settings?.unhealthyAfter ?? defaultRolloutOptions.unhealthyAfterSeconds * 1000,
+    patience: defaultRolloutOptions.pace.degradedPatienceSeconds * 1000,
+    unhealthyAfter: settings?.unhealthyAfter ?? defaultRolloutOptions.pace.unhealthyAfterSeconds * 1000,
     now,
   };
   const remark = nodeMessage(state, nodeStep(state, context));

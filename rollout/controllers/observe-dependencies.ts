@@ -11,7 +11,7 @@ import { type PoolSettings, poolSettings } from '../pools/pool-settings.ts';
 export interface DependencyParts {
   readonly caches: Pick<Caches, 'pools' | 'machineConfigs' | 'machineOSConfigs'>;
   readonly renderings: Pick<DueRenderings, 'has'>;
-  readonly options: RolloutOptions;
+  readonly options: Pick<RolloutOptions, 'pace'>;
 }
 
 /**
@@ -31,7 +31,7 @@ export function isRenderingDue(
  * to start.
  */
 export function settingsAmong(pool: MachineConfigPool, { caches, options }: DependencyParts): PoolSettings {
-  const settings = poolSettings(pool, options);
+  const settings = poolSettings(pool, options.pace);
   if (settings.dependsOn.length === 0) return settings;
   const problems = dependencyProblems(pool.metadata.name, (name) => caches.pools.get(name));
   return { ...settings, problems: [...settings.problems, ...problems] };
@@ -62,6 +62,6 @@ function observe(name: string, parts: DependencyParts): Dependency {
     pool,
     renderingDue: pool !== undefined && isRenderingDue(pool, parts),
     machineOSConfig: machineOSConfig?.metadata.deletionTimestamp === undefined ? machineOSConfig : undefined,
-    bake: pool === undefined ? 0 : longestBake(poolSettings(pool, options).waves),
+    bake: pool === undefined ? 0 : longestBake(poolSettings(pool, options.pace).waves),
   };
 }

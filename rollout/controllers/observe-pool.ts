@@ -45,7 +45,7 @@ export interface PoolObserverParts extends TargetParts, Pick<GateParts, 'lookups
   readonly leases: NodeLeases;
   readonly machines: MachineLookup;
   readonly maintenances: Pick<MaintenanceLookup, 'nodes'>;
-  readonly options: RolloutOptions;
+  readonly options: Pick<RolloutOptions, 'namespace' | 'rendering' | 'hosts' | 'pace'>;
 }
 
 /** Observes a pool: its target, its settings, and those of its nodes that something may have to be done about. */

@@ -14,7 +14,7 @@ import type { PoolRules } from '../pools/pool-observation.ts';
 
 export interface RulesParts {
   readonly caches: Pick<Caches, 'machineConfigs' | 'machineConfigurations' | 'signingKeys'>;
-  readonly options: Pick<RolloutOptions, 'namespace' | 'limits' | 'nodeUser'>;
+  readonly options: Pick<RolloutOptions, 'namespace' | 'rendering' | 'hosts'>;
 }
 
 /** Observes what of the cluster is in force for the nodes of a pool. */
@@ -49,8 +49,8 @@ export class RulesObserver {
       // Of an earlier rendering it is not recorded what it was rendered from.
       sourcesOf: (name: string) =>
         name === rendered ? source.flatMap((each) => caches.machineConfigs.get(each.name ?? '') ?? []) : [],
-      limits: options.limits,
-      nodeUser: options.nodeUser,
+      limits: options.rendering.limits,
+      nodeUser: options.hosts.nodeUser,
       overrides,
     };
     const key = [...overrides].sort(byCodeUnits).join();

@@ -110,7 +110,7 @@ export class PoolController {
     });
     await this.#failures.mark(name, signal);
     findings.waits.push(
-      lookAgainAfter(decision, observation.settings, options),
+      lookAgainAfter(decision, observation.settings, options.leases),
       rollbackWait(observation, decision),
       deadlineWait(observation, decision),
     );

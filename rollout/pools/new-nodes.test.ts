@@ -258,13 +258,13 @@ describe('the startup taint', () => {
 });
 
 describe('a new node that takes too long', () => {
-  const overdueAt = Date.parse(REGISTERED) + defaultRolloutOptions.newNodeReportAfterSeconds * 1000;
+  const overdueAt = Date.parse(REGISTERED) + defaultRolloutOptions.reports.newNodeAfterSeconds * 1000;
   const paused = { pool: aPool('worker', { paused: true }) };
 
   it('is overdue at its deadline, when the pool is looked at again', () => {
     const decision = decide([staged(tainted('new'))], paused, overdueAt - 1_000);
     expect(overdueNodes(decision.startup, overdueAt - 1_000)).toEqual([]);
-    expect(lookAgainAfter(decision, someSettings(), defaultRolloutOptions)).toBe(1_000);
+    expect(lookAgainAfter(decision, someSettings(), defaultRolloutOptions.leases)).toBe(1_000);
     expect(overdueNodes(decision.startup, overdueAt)).toHaveLength(1);
   });
 

@@ -143,7 +143,7 @@ function decide(
       settings: someSettings({ autoRollback: true }),
       lastGood: () => lastGoodOf(nodes, target, pool),
     }),
-    { ...defaultRolloutOptions, stagingLimit: 100 },
+    defaultRolloutOptions,
     NOW,
   );
 }

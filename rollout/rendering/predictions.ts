@@ -27,7 +27,7 @@ export interface PredictionsParts {
   readonly client: ApiClient;
   readonly caches: Caches;
   readonly log: Logger;
-  readonly options: RolloutOptions;
+  readonly options: Pick<RolloutOptions, 'hosts'>;
 }
 
 /**
@@ -53,7 +53,8 @@ export class Predictions {
       layered: nodes.some(({ status }) => status?.mode === 'Layered'),
       configs: (config) => caches.machineConfigs.get(config),
       to: rendered,
-      policies: policiesOfPool(status, pool.metadata.name)?.policies ?? effectivePolicies(undefined, options),
+      policies:
+        policiesOfPool(status, pool.metadata.name)?.policies ?? effectivePolicies(undefined, options.hosts),
     });
   }
 
