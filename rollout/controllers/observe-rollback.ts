@@ -1,7 +1,7 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import type { Caches } from '../caches.ts';
+import type { NodeCaches, PoolCaches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import { relabelRefusal } from '../pools/admit-image.ts';
 import type { PoolMembers } from '../pools/membership.ts';
@@ -21,7 +21,7 @@ interface RollbackSubject {
 }
 
 interface RollbackParts {
-  readonly caches: Caches;
+  readonly caches: PoolCaches & Pick<NodeCaches, 'machineConfigNodes'>;
   readonly renderings: Pick<DueRenderings, 'has'>;
 }
 

@@ -8,7 +8,7 @@ import { unlistedConfigs } from '../../disruption/label-coverage.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { suspensionOf } from '../../disruption/settings.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
-import type { Caches } from '../caches.ts';
+import type { NodeCaches, PoolCaches } from '../caches.ts';
 import type { PoolMembers } from '../pools/membership.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import { type PoolRecord, recordOf } from '../pools/pool-record.ts';
@@ -24,8 +24,10 @@ import { lastGood } from '../pools/rollback.ts';
 import { type DependencyParts, settingsAmong } from './observe-dependencies.ts';
 import { rollbackKnowledge } from './observe-rollback.ts';
 
+type TargetCaches = PoolCaches & Pick<NodeCaches, 'machineConfigNodes'>;
+
 export interface TargetParts extends DependencyParts {
-  readonly caches: Caches;
+  readonly caches: TargetCaches;
   readonly recorder: Pick<PoolRecorder, 'checkOf'>;
   /** What the layering switch asks for a pool. */
   readonly coverageOf: (pool: MachineConfigPool) => LayeringCoverage;
@@ -105,7 +107,7 @@ function imagesOf(
 
 function ownerOfRepository(
   config: MachineOSConfig | undefined,
-  { machineOSConfigs, poolRevisions }: Caches,
+  { machineOSConfigs, poolRevisions }: PoolCaches,
 ): string | undefined {
   if (config === undefined) return undefined;
   return otherOwner(config, machineOSConfigs.list(), () =>
@@ -119,7 +121,7 @@ function ownerOfRepository(
   );
 }
 
-function* nodesOf(members: PoolMembers, { machineConfigNodes }: Caches): Generator<MachineConfigNode> {
+function* nodesOf(members: PoolMembers, { machineConfigNodes }: TargetCaches): Generator<MachineConfigNode> {
   for (const name of members.names()) {
     const node = machineConfigNodes.get(name);
     if (node !== undefined) yield node;

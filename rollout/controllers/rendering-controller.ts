@@ -33,7 +33,7 @@ import { pushSpecsByPool } from '../../machineconfig/registries/own-images.ts';
 import { renderPool } from '../../machineconfig/render.ts';
 import { sameRecord, withRecordOf } from '../../machineconfig/rendered-annotations.ts';
 import { withPredicted } from '../../predict/rendering/predicted-transitions.ts';
-import type { Caches } from '../caches.ts';
+import type { Caches, ImageSourceCaches, NodeCaches, PoolCaches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import type { RolloutOptions } from '../options.ts';
 import { poolConfiguration, sameConfiguration } from '../rendering/pool-rendering.ts';
@@ -44,7 +44,10 @@ import { renderSpan } from '../reports/spans.ts';
 
 export interface RenderingControllerParts {
   readonly client: ApiClient;
-  readonly caches: Caches;
+  readonly caches: NodeCaches &
+    PoolCaches &
+    ImageSourceCaches &
+    Pick<Caches, 'osImageStreams' | 'signingKeys'>;
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: Pick<RolloutOptions, 'namespace' | 'rendering' | 'hosts'>;

@@ -20,12 +20,13 @@ import {
   predictForNodes,
   type RenderingTransition,
 } from '../../predict/rendering/predicted-transitions.ts';
-import type { Caches } from '../caches.ts';
+import type { Caches, ImageSourceCaches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
 
 export interface PredictionsParts {
   readonly client: ApiClient;
-  readonly caches: Caches;
+  readonly caches: ImageSourceCaches &
+    Pick<Caches, 'machineConfigs' | 'machineConfigNodes' | 'machineConfigurations'>;
   readonly log: Logger;
   readonly options: Pick<RolloutOptions, 'hosts'>;
 }
