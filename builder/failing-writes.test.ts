@@ -65,11 +65,8 @@ describe('a build that can’t be created', () => {
           machineOSConfig,
           coverage: 'excluded',
           hasImages: () => false,
-          builds: [],
-          policyDigest: undefined,
           record: [],
-          checkOf: () => undefined,
-          unlisted: () => [],
+          images: { builds: [], policyDigest: undefined, checkOf: () => undefined, unlisted: () => [] },
         }),
       ).toMatchObject({ state: 'BuildFailed', why: expect.stringContaining(WORDS) });
       world.cluster.trouble = () => 'none';

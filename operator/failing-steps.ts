@@ -8,7 +8,7 @@ import type { Membership } from '../rollout/pools/membership.ts';
 import { configMapNamed } from './controllers.ts';
 
 interface Parts {
-  readonly caches: Caches;
+  readonly caches: Pick<Caches, 'pools' | 'machineConfigNodes'>;
   readonly membership: Pick<Membership, 'poolOf'>;
   readonly queues: Readonly<
     Record<'pools', Pick<WorkQueue, 'addAfter'>> & Record<'policy', Pick<WorkQueue, 'add'>>

@@ -109,14 +109,12 @@ test('each flag of rollouts sets its option', () => {
   ];
   expect(rolloutOptions(parsed(args))).toMatchObject({
     namespace: 'n',
-    leaseNamespace: 'l',
-    containerRuntimeUnit: 'containerd.service',
+    leases: { namespace: 'l' },
+    hosts: { containerRuntimeUnit: 'containerd.service', nodeUser: 'admin' },
     createsMachineConfiguration: false,
-    nodeUser: 'admin',
-    operatorNode: 'node-1',
-    stagingLimit: 7,
-    limits: limitsInMiB({ file: 1, config: 2 }),
-    hookReportAfterSeconds: 180,
+    pace: { operatorNode: 'node-1', stagingLimit: 7 },
+    rendering: { limits: limitsInMiB({ file: 1, config: 2 }) },
+    reports: { hookAfterSeconds: 180 },
     drain: {
       reportAfterSeconds: 120,
       gracePeriodSeconds: 0,

@@ -92,7 +92,7 @@ function withRolloutFlags(command: Command): Command {
     .option(
       '--container-runtime-unit <name>',
       'systemd unit of the container runtime, to which the default policies apply',
-      defaultRolloutOptions.containerRuntimeUnit,
+      defaultRolloutOptions.hosts.containerRuntimeUnit,
     )
     .option(
       '--no-create-machine-configuration',
@@ -101,7 +101,7 @@ function withRolloutFlags(command: Command): Command {
     .option(
       '--node-user <name>',
       'user whose SSH keys and password MachineConfigs may change',
-      defaultRolloutOptions.nodeUser,
+      defaultRolloutOptions.hosts.nodeUser,
     )
     .addOption(
       new Option(
@@ -113,19 +113,19 @@ function withRolloutFlags(command: Command): Command {
       '--staging-limit <count>',
       'number of nodes of a pool that may stage an update at the same time',
       wholeNumber(1),
-      defaultRolloutOptions.stagingLimit,
+      defaultRolloutOptions.pace.stagingLimit,
     )
     .option(
       '--new-node-report-minutes <minutes>',
       'a node that has its startup taint for longer is reported in an event, a condition and a metric',
       wholeNumber(1),
-      defaultRolloutOptions.newNodeReportAfterSeconds / 60,
+      defaultRolloutOptions.reports.newNodeAfterSeconds / 60,
     )
     .option(
       '--hook-report-minutes <minutes>',
       'hooks of a node that are not cleared after that time are reported in an event and make its pool Degraded',
       wholeNumber(1),
-      defaultRolloutOptions.hookReportAfterSeconds / 60,
+      defaultRolloutOptions.reports.hookAfterSeconds / 60,
     )
     .option(
       '--keep-images <count>',
@@ -208,19 +208,18 @@ function withMonitoringFlags(command: Command): Command {
 
 /** @returns what the flags set about rollouts, and the defaults for what they don't set. */
 export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
-  const { drain } = defaultRolloutOptions;
+  const { leases, rendering, pace, drain } = defaultRolloutOptions;
   return {
-    ...defaultRolloutOptions,
     namespace: flags.namespace,
-    leaseNamespace: flags.leaseNamespace,
-    containerRuntimeUnit: flags.containerRuntimeUnit,
+    leases: { ...leases, namespace: flags.leaseNamespace },
+    rendering: { ...rendering, limits: limitsOf(flags) },
+    hosts: { nodeUser: flags.nodeUser, containerRuntimeUnit: flags.containerRuntimeUnit },
     createsMachineConfiguration: flags.createMachineConfiguration,
-    nodeUser: flags.nodeUser,
-    limits: limitsOf(flags),
-    stagingLimit: flags.stagingLimit,
-    operatorNode: flags.nodeName,
-    newNodeReportAfterSeconds: flags.newNodeReportMinutes * 60,
-    hookReportAfterSeconds: flags.hookReportMinutes * 60,
+    pace: { ...pace, stagingLimit: flags.stagingLimit, operatorNode: flags.nodeName },
+    reports: {
+      newNodeAfterSeconds: flags.newNodeReportMinutes * 60,
+      hookAfterSeconds: flags.hookReportMinutes * 60,
+    },
     drain: {
       ...drain,
       reportAfterSeconds: flags.drainReportMinutes * 60,

@@ -143,7 +143,7 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
     renderings: { mark },
     queues,
     events,
-    renderDelayMs: options.renderDelayMs,
+    renderDelayMs: options.rendering.delayMs,
   });
   caches.signingKeys.onChange(({ type, object }) => {
     const published = type === 'DELETED' ? undefined : signingKeysVersion(object.data ?? {});
@@ -192,7 +192,7 @@ function createControllers(
   const now = parts.now ?? systemClocks.now;
   const clocks = { now, monotonic: parts.now ?? systemClocks.monotonic };
   const shared = { ...parts, metrics: parts.telemetry?.metrics, tracer: parts.tracer ?? noTracer, now };
-  const leasing = { client, cache: caches.leases, options, clocks };
+  const leasing = { client, cache: caches.leases, options: options.leases, clocks };
   const leases = new NodeLeases(leasing);
   const machines = new MachineLookup(client, now);
   const maintenances = new MaintenanceLookup(client, now);

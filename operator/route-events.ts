@@ -35,7 +35,7 @@ export interface EventRoutes {
       Record<'annotations' | 'services', Pick<WorkQueue, 'addAfter'>> &
       Record<'rendering', Pick<WorkQueue, 'add' | 'addAfter'>>
   >;
-  /** See RolloutOptions. */
+  /** See RolloutOptions, `rendering.delayMs`. */
   readonly renderDelayMs: number;
   readonly events: EventRecorder;
 }

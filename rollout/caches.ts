@@ -49,24 +49,32 @@ import { FreshCache } from './fresh-cache.ts';
 import type { RolloutOptions } from './options.ts';
 
 /** What the controllers of this room read: one watch per kind, shared by all of them. */
-export interface Caches {
+export interface Caches extends NodeCaches, PoolCaches, ServiceCaches, ImageSourceCaches, OwnCaches {}
+
+export interface NodeCaches {
   readonly nodes: FreshCache<Node>;
+  readonly machineConfigNodes: FreshCache<MachineConfigNode>;
+  /** Those of nodes. */
   readonly leases: FreshCache<Lease>;
-  readonly registryCAs: FreshCache<ConfigMap>;
-  readonly kubeletCA: FreshCache<ConfigMap>;
-  readonly signingKeys: FreshCache<ConfigMap>;
-  readonly osImageStreams: FreshCache<ConfigMap>;
-  readonly layeringSwitch: FreshCache<ConfigMap>;
-  readonly pullSecret: FreshCache<Secret>;
+}
+
+export interface PoolCaches {
   readonly pools: FreshCache<MachineConfigPool>;
   readonly machineConfigs: FreshCache<MachineConfig>;
-  readonly machineConfigNodes: FreshCache<MachineConfigNode>;
   readonly machineConfigurations: FreshCache<MachineConfiguration>;
   readonly machineOSConfigs: FreshCache<MachineOSConfig>;
   readonly machineOSBuilds: FreshCache<MachineOSBuild>;
   readonly poolRevisions: FreshCache<PoolRevision>;
+}
+
+/** What the services of nodes are configured by. */
+interface ServiceCaches {
   readonly kubeletConfigs: FreshCache<KubeletConfig>;
   readonly containerRuntimeConfigs: FreshCache<ContainerRuntimeConfig>;
+}
+
+/** What decides where images are pulled from, and which are trusted. */
+export interface ImageSourceCaches {
   readonly digestMirrors: FreshCache<ImageDigestMirrorSet>;
   readonly tagMirrors: FreshCache<ImageTagMirrorSet>;
   readonly contentSources: FreshCache<ImageContentSourcePolicy>;
@@ -75,32 +83,46 @@ export interface Caches {
   readonly imagePolicies: FreshCache<ImagePolicy>;
 }
 
+/** Single objects in the namespace that Shale runs in. */
+interface OwnCaches {
+  readonly registryCAs: FreshCache<ConfigMap>;
+  readonly kubeletCA: FreshCache<ConfigMap>;
+  readonly signingKeys: FreshCache<ConfigMap>;
+  readonly osImageStreams: FreshCache<ConfigMap>;
+  readonly layeringSwitch: FreshCache<ConfigMap>;
+  readonly pullSecret: FreshCache<Secret>;
+}
+
 /** Creates the caches; nothing is read before they are started. */
-export function createCaches(client: ApiClient, options: RolloutOptions, log: Logger): Caches {
+export function createCaches(
+  client: ApiClient,
+  options: Pick<RolloutOptions, 'namespace' | 'leases'>,
+  log: Logger,
+): Caches {
   const cache = <T extends KubernetesObject>(
     kind: Kind<T>,
     where: { readonly namespace?: string; readonly fieldSelector?: string } = {},
   ) => new FreshCache(createInformer(client, kind, { ...where, log }));
   const one = <T extends KubernetesObject>(kind: Kind<T>, name: string) =>
     cache(kind, { namespace: options.namespace, fieldSelector: `metadata.name=${name}` });
-  return {
+  const ofNodes: NodeCaches = {
     nodes: new FreshCache(createInformer(client, Nodes, { keep: keptNode, log }), keptNode),
-    leases: cache(Leases, { namespace: options.leaseNamespace }),
-    registryCAs: one(ConfigMaps, REGISTRY_CAS_CONFIG_MAP),
-    kubeletCA: one(ConfigMaps, KUBELET_CA_CONFIG_MAP),
-    signingKeys: one(ConfigMaps, SIGNING_KEYS_CONFIG_MAP),
-    osImageStreams: one(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP),
-    layeringSwitch: one(ConfigMaps, SWITCH_CONFIG_MAP),
-    pullSecret: one(Secrets, NODE_PULL_SECRET),
+    machineConfigNodes: cache(MachineConfigNodes),
+    leases: cache(Leases, { namespace: options.leases.namespace }),
+  };
+  const ofPools: PoolCaches = {
     pools: cache(MachineConfigPools),
     machineConfigs: cache(MachineConfigs),
-    machineConfigNodes: cache(MachineConfigNodes),
     machineConfigurations: cache(MachineConfigurations),
     machineOSConfigs: cache(MachineOSConfigs),
     machineOSBuilds: cache(MachineOSBuilds),
     poolRevisions: cache(PoolRevisions),
+  };
+  const ofServices: ServiceCaches = {
     kubeletConfigs: cache(KubeletConfigs),
     containerRuntimeConfigs: cache(ContainerRuntimeConfigs),
+  };
+  const imageSources: ImageSourceCaches = {
     digestMirrors: cache(ImageDigestMirrorSets),
     tagMirrors: cache(ImageTagMirrorSets),
     contentSources: cache(ImageContentSourcePolicies),
@@ -108,6 +130,15 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
     clusterImagePolicies: cache(ClusterImagePolicies),
     imagePolicies: cache(ImagePolicies),
   };
+  const own: OwnCaches = {
+    registryCAs: one(ConfigMaps, REGISTRY_CAS_CONFIG_MAP),
+    kubeletCA: one(ConfigMaps, KUBELET_CA_CONFIG_MAP),
+    signingKeys: one(ConfigMaps, SIGNING_KEYS_CONFIG_MAP),
+    osImageStreams: one(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP),
+    layeringSwitch: one(ConfigMaps, SWITCH_CONFIG_MAP),
+    pullSecret: one(Secrets, NODE_PULL_SECRET),
+  };
+  return { ...ofNodes, ...ofPools, ...ofServices, ...imageSources, ...own };
 }
 
 /** @returns every cache, to start them and to wait for them together. */

@@ -95,7 +95,7 @@ async function whileFailing(write: string, { kind, error }: (typeof ANSWERS)[Ans
   const due =
     write === 'evict Pod' ? defaultRolloutOptions.drain.reportAfterSeconds * 1000 : REPORT_AFTER[kind];
   // A lease that can't be renewed is ours until it expires.
-  const expires = write === 'replace Lease' ? defaultRolloutOptions.leaseSeconds * 1000 : 0;
+  const expires = write === 'replace Lease' ? defaultRolloutOptions.leases.seconds * 1000 : 0;
   // The longest back-off, and a round for the pool to say it.
   const until = due + expires + 80_000 + 2 * ROUND;
   let early = 0;

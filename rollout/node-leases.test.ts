@@ -56,7 +56,11 @@ function leasesOfOperator() {
   const informer = new SteppedInformer(cluster, Leases);
   let clock = at(0);
   const clocks = { now: () => clock, monotonic: () => 0 };
-  const parts = { client: cluster.client(), cache: new FreshCache(informer), options: defaultRolloutOptions };
+  const parts = {
+    client: cluster.client(),
+    cache: new FreshCache(informer),
+    options: defaultRolloutOptions.leases,
+  };
   const leases = new NodeLeases({ ...parts, clocks });
   return {
     leases,
@@ -89,14 +93,14 @@ it('renews when the clock is set back: to others the lease would run out', async
 });
 
 describe('the lease of a node', () => {
-  const third = (defaultRolloutOptions.leaseSeconds * 1000) / 3;
+  const third = (defaultRolloutOptions.leases.seconds * 1000) / 3;
 
   it('is acquired, and renewed once a third of its time is over', async () => {
     const { leases, inCluster, catchUp, setClock } = leasesOfOperator();
     expect(await leases.acquire('a', { reason: 'update to x' }, signal)).toEqual({ by: 'us' });
     expect(inCluster()?.spec).toMatchObject({
-      holderIdentity: defaultRolloutOptions.leaseHolder,
-      leaseDurationSeconds: defaultRolloutOptions.leaseSeconds,
+      holderIdentity: defaultRolloutOptions.leases.holder,
+      leaseDurationSeconds: defaultRolloutOptions.leases.seconds,
     });
     catchUp();
     const first = inCluster()?.metadata.resourceVersion;
@@ -126,7 +130,7 @@ describe('the lease of a node', () => {
     await leases.acquire('a', { reason: 'update' }, signal);
     catchUp();
     expect(leases.isOurs('a')).toBe(true);
-    setClock(defaultRolloutOptions.leaseSeconds * 1000);
+    setClock(defaultRolloutOptions.leases.seconds * 1000);
     expect(leases.holding('a')).toEqual({ by: 'nobody', left: true });
     expect(leases.isOurs('a')).toBe(true);
     await leases.release('a', signal);

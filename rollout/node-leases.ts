@@ -6,12 +6,12 @@ import { isRecent } from '../cluster/is-recent.ts';
 import { acquireLease, type EndOfLease, leaseEnd, machineOfHolder, releaseLease } from '../cluster/lease.ts';
 import { type Clocks, LeaseExpiry } from '../cluster/lease-expiry.ts';
 import type { FreshCache } from './fresh-cache.ts';
-import type { RolloutOptions } from './options.ts';
+import type { LeaseOptions } from './options.ts';
 
 export interface NodeLeaseParts {
   readonly client: ApiClient;
   readonly cache: Pick<FreshCache<Lease>, 'get' | 'forget' | 'onChange'>;
-  readonly options: Pick<RolloutOptions, 'leaseNamespace' | 'leaseHolder' | 'leaseSeconds'>;
+  readonly options: LeaseOptions;
   readonly clocks: Clocks;
 }
 
@@ -25,8 +25,8 @@ const POWERED_OFF_LEASE_SECONDS = 3600;
 export function poweredOffLeases(parts: NodeLeaseParts): NodeLeases {
   const options = {
     ...parts.options,
-    leaseHolder: POWERED_OFF_LEASE_HOLDER,
-    leaseSeconds: POWERED_OFF_LEASE_SECONDS,
+    holder: POWERED_OFF_LEASE_HOLDER,
+    seconds: POWERED_OFF_LEASE_SECONDS,
   };
   return new NodeLeases({ ...parts, options });
 }
@@ -102,13 +102,13 @@ export class NodeLeases {
 
   /** ms after which a lease that is held is due to be renewed. */
   get renewAfter(): number {
-    return (this.#parts.options.leaseSeconds * 1000) / 3;
+    return (this.#parts.options.seconds * 1000) / 3;
   }
 
   /** @returns who holds a node's lease as far as the cache knows. */
   holding(node: string): LeaseHolding {
     const { options, clocks } = this.#parts;
-    return holdingOf(this.#cached(node), options.leaseHolder, clocks.now(), this.#endOf);
+    return holdingOf(this.#cached(node), options.holder, clocks.now(), this.#endOf);
   }
 
   /** @returns whether the lease names us, whether or not it has run out since. */
@@ -147,10 +147,10 @@ export class NodeLeases {
     const outcome = await acquireLease(
       client,
       {
-        namespace: options.leaseNamespace,
+        namespace: options.namespace,
         name: leaseNameOf(node),
-        holder: options.leaseHolder,
-        durationSeconds: options.leaseSeconds,
+        holder: options.holder,
+        durationSeconds: options.seconds,
         reason,
         machine: machine && formatMachine(machine),
       },
@@ -166,7 +166,7 @@ export class NodeLeases {
     const known = this.#cached(node);
     await releaseLease(
       client,
-      { namespace: options.leaseNamespace, name: leaseNameOf(node), holder: options.leaseHolder },
+      { namespace: options.namespace, name: leaseNameOf(node), holder: options.holder },
       signal,
       known,
     );
@@ -184,6 +184,6 @@ export class NodeLeases {
 
   #cached(node: string): Lease | undefined {
     const { cache, options } = this.#parts;
-    return cache.get(leaseNameOf(node), options.leaseNamespace);
+    return cache.get(leaseNameOf(node), options.namespace);
   }
 }

@@ -11,25 +11,46 @@ import { DEFAULT_NODE_USER } from '../machineconfig/reconcilable.ts';
 export interface RolloutOptions {
   /** Where the operator's own ConfigMaps live. */
   readonly namespace: string;
-  readonly leaseNamespace: string;
-  /** Holder of the node leases: the same for every replica, so that a new leader goes on where the old one stopped. */
-  readonly leaseHolder: string;
-  readonly leaseSeconds: number;
+  readonly leases: LeaseOptions;
+  readonly rendering: RenderingOptions;
+  readonly hosts: HostOptions;
+  /** Whether a missing MachineConfiguration is created; Helm refuses to adopt what another created. */
+  readonly createsMachineConfiguration: boolean;
+  readonly pace: PaceOptions;
+  readonly reports: ReportOptions;
+  readonly drain: DrainOptions;
+}
+
+/** Of the node leases. */
+export interface LeaseOptions {
+  readonly namespace: string;
+  /** The same for every replica, so that a new leader goes on where the old one stopped. */
+  readonly holder: string;
+  readonly seconds: number;
+}
+
+interface RenderingOptions {
   /**
    * How long after a change of a MachineConfig or a mirror a pool is rendered, in ms: several files that are applied
    * together are one rendering and one reboot then. MCO waits 5 s.
    */
-  readonly renderDelayMs: number;
+  readonly delayMs: number;
   /** How far compressed contents of MachineConfigs may unfold. */
   readonly limits: Limits;
-  /** The user of the nodes whose keys and password may change while they run. */
-  readonly nodeUser: string;
   /** Written to rendered configs, as MCO's controllers do. */
   readonly controllerVersion: string;
+}
+
+/** What the operator can't see of the hosts. */
+interface HostOptions {
+  /** The user of the nodes whose keys and password may change while they run. */
+  readonly nodeUser: string;
   /** The unit that "the container runtime" of MCO's default policies means on these hosts. */
   readonly containerRuntimeUnit: string;
-  /** Whether a missing MachineConfiguration is created; Helm refuses to adopt what another created. */
-  readonly createsMachineConfiguration: boolean;
+}
+
+/** How many nodes go at once, and what stops them. */
+export interface PaceOptions {
   /** The host this process runs on; its control-plane node is updated last. */
   readonly operatorNode?: string | undefined;
   /** How many nodes of a pool may pull an image at once. */
@@ -42,11 +63,14 @@ export interface RolloutOptions {
   readonly unhealthyAfterSeconds: number;
   /** For how long a failed node keeps its grant and lease, so that the daemon can try again by itself. */
   readonly degradedPatienceSeconds: number;
-  /** How long a new node may have its startup taint before it is reported. */
-  readonly newNodeReportAfterSeconds: number;
-  /** How long hooks of a node may take before they are reported; the node waits all the same. */
-  readonly hookReportAfterSeconds: number;
-  readonly drain: DrainOptions;
+}
+
+/** What is reported when it takes longer. */
+interface ReportOptions {
+  /** How long a new node may have its startup taint. */
+  readonly newNodeAfterSeconds: number;
+  /** How long hooks of a node may take; the node waits all the same. */
+  readonly hookAfterSeconds: number;
 }
 
 export interface DrainOptions {
@@ -67,26 +91,29 @@ export interface DrainOptions {
 
 export const defaultRolloutOptions: RolloutOptions = {
   namespace: DEFAULT_NAMESPACE,
-  leaseNamespace: DEFAULT_LEASE_NAMESPACE,
-  leaseHolder: OPERATOR_LEASE_HOLDER,
-  // Longer than a fail-over of the operator takes, short enough that a dead operator doesn't lock nodes for long.
-  leaseSeconds: 300,
-  renderDelayMs: 2_000,
-  limits: DEFAULT_LIMITS,
-  nodeUser: DEFAULT_NODE_USER,
-  controllerVersion: SHALE_VERSION,
-  containerRuntimeUnit: 'crio.service',
+  leases: {
+    namespace: DEFAULT_LEASE_NAMESPACE,
+    holder: OPERATOR_LEASE_HOLDER,
+    // Longer than a fail-over of the operator takes, short enough that a dead operator doesn't lock nodes for long.
+    seconds: 300,
+  },
+  rendering: { delayMs: 2_000, limits: DEFAULT_LIMITS, controllerVersion: SHALE_VERSION },
+  hosts: { nodeUser: DEFAULT_NODE_USER, containerRuntimeUnit: 'crio.service' },
   createsMachineConfiguration: true,
-  stagingLimit: 100,
-  soakSeconds: 0,
-  failureThreshold: { unproven: 1, proven: 2 },
-  // Servers that check their memory and their disks as they boot take several minutes.
-  unhealthyAfterSeconds: 600,
-  degradedPatienceSeconds: 900,
-  // Pulling an image, a reboot and the firmware's memory test take minutes.
-  newNodeReportAfterSeconds: 1_200,
-  // Hooks move data or ask people.
-  hookReportAfterSeconds: 1_800,
+  pace: {
+    stagingLimit: 100,
+    soakSeconds: 0,
+    failureThreshold: { unproven: 1, proven: 2 },
+    // Servers that check their memory and their disks as they boot take several minutes.
+    unhealthyAfterSeconds: 600,
+    degradedPatienceSeconds: 900,
+  },
+  reports: {
+    // Pulling an image, a reboot and the firmware's memory test take minutes.
+    newNodeAfterSeconds: 1_200,
+    // Hooks move data or ask people.
+    hookAfterSeconds: 1_800,
+  },
   drain: {
     // MCO's DrainTimeoutDuration is an hour; people want to know of a wrong PodDisruptionBudget sooner.
     reportAfterSeconds: 600,

@@ -29,7 +29,7 @@ const settingsByPool = new WeakMap<MachineConfigPool, PoolSettings>();
 
 /** @returns the settings of a pool as it was observed, with the operator's defaults behind. */
 export function settingsOfPool(pool: MachineConfigPool): PoolSettings {
-  const settings = settingsByPool.get(pool) ?? poolSettings(pool, defaultRolloutOptions);
+  const settings = settingsByPool.get(pool) ?? poolSettings(pool, defaultRolloutOptions.pace);
   settingsByPool.set(pool, settings);
   return settings;
 }

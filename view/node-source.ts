@@ -59,7 +59,7 @@ export function seenNode(
 ): SeenNode {
   return {
     node: node ?? absentNode(name),
-    lease: holdingOf(lease, defaultRolloutOptions.leaseHolder, now),
+    lease: holdingOf(lease, defaultRolloutOptions.leases.holder, now),
     inMaintenance,
     updateCordoned: updatesCordoned(pool),
   };

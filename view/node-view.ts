@@ -17,7 +17,7 @@ import { formatDomainWait } from '../rollout/pools/failure-domains.ts';
 import { nodeMessage } from '../rollout/pools/node-message.ts';
 import { type NodeState, stateNameOf } from '../rollout/pools/node-state.ts';
 import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
-import { failuresOn } from '../rollout/pools/node-update.ts';
+import { failuresOn } from '../rollout/pools/update-state.ts';
 import { isRollingBack, isStaging } from '../rollout/pools/progress.ts';
 import { nodeHolds, settingsOfPool } from './holds.ts';
 import { type ManagedNodeSource, type NodesCluster, nodeSource, readState, seenNode } from './node-source.ts';
@@ -237,8 +237,8 @@ function remarkOn({ machineConfigNode: { status }, pool, state, now }: NodeReadi
   const settings = pool === undefined ? undefined : settingsOfPool(pool);
   const context = {
     closed: pool === undefined || settings === undefined ? undefined : poolHold({ pool, settings })?.message,
-    patience: defaultRolloutOptions.degradedPatienceSeconds * 1000,
-    unhealthyAfter: settings?.unhealthyAfter ?? defaultRolloutOptions.unhealthyAfterSeconds * 1000,
+    patience: defaultRolloutOptions.pace.degradedPatienceSeconds * 1000,
+    unhealthyAfter: settings?.unhealthyAfter ?? defaultRolloutOptions.pace.unhealthyAfterSeconds * 1000,
     now,
   };
   const remark = nodeMessage(state, nodeStep(state, context));

@@ -31,7 +31,7 @@ export function judgeOutsideServices(
 ): Finding[] {
   if (operator === undefined) return [];
   const needs = pools.flatMap((pool) =>
-    needsOf(poolSettings(pool, defaultRolloutOptions)).map((need) => ({ ...need, pool: pool.metadata.name })),
+    needsOf(poolSettings(pool, defaultRolloutOptions.pace)).map((need) => ({ ...need, pool: pool.metadata.name })),
   );
   const groups = Map.groupBy(needs, ({ flag, url = '' }) => `${flag} ${url}`);
   return [...groups.values()].flatMap(([first, ...others]) =>

@@ -60,7 +60,7 @@ type UpdatingNodes = ReadonlyMap<string, string>;
 const DISRUPTING: ReadonlySet<string> = new Set(['draining', 'applying', 'rebooting']);
 
 function updatingNodes(cluster: ObservedCluster, now: number): UpdatingNodes {
-  const longest = defaultRolloutOptions.unhealthyAfterSeconds * 1000;
+  const longest = defaultRolloutOptions.pace.unhealthyAfterSeconds * 1000;
   return new Map(
     cluster.machineConfigNodes
       .map((node) => nodeView(node, cluster, now))

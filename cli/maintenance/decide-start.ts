@@ -53,7 +53,7 @@ function blockedBy(
   { holder, untilMs }: { readonly holder: string; readonly untilMs: number },
   machineConfigNode: MachineConfigNode | undefined,
 ): string {
-  if (holder === defaultRolloutOptions.leaseHolder) {
+  if (holder === defaultRolloutOptions.leases.holder) {
     return `it is being updated to ${machineConfigNode?.spec.configVersion.desired ?? 'its configuration'}`;
   }
   const until = Number.isFinite(untilMs) ? ` until ${new Date(untilMs).toISOString()}` : '';

@@ -49,7 +49,7 @@ export function poolRemarks(
   now: number,
   pools: readonly MachineConfigPool[] = [],
 ): readonly string[] {
-  const about = { pool, settings: poolSettings(pool, defaultRolloutOptions), pools, now };
+  const about = { pool, settings: poolSettings(pool, defaultRolloutOptions.pace), pools, now };
   return REMARKS.flatMap((remarks) => remarks(about));
 }
 

@@ -88,7 +88,7 @@ async function quorumOf(
 ): Promise<readonly string[]> {
   const pool = objectNamed(pools, name);
   if (pool === undefined) return [];
-  const { quorumPods } = poolSettings(pool, defaultRolloutOptions);
+  const { quorumPods } = poolSettings(pool, defaultRolloutOptions.pace);
   if (!disruptsVoters(nodes, live, quorumPods)) return [];
   return quorumRemarks(nodes, live, await live.votingPods(quorumPods, signal));
 }

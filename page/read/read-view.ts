@@ -120,7 +120,7 @@ function leaseRows({ leases }: ClusterObjects, now: number): Table<LeaseRow> {
     const ends = Date.parse(renewTime ?? '') + (leaseDurationSeconds ?? Number.NaN) * 1000;
     if (node === undefined || holder === '' || !(ends > now)) continue;
     const since = Date.parse(spec?.acquireTime ?? '');
-    const ours = holder === defaultRolloutOptions.leaseHolder;
+    const ours = holder === defaultRolloutOptions.leases.holder;
     rows[node] = {
       node,
       holder,

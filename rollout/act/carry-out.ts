@@ -31,7 +31,7 @@ export interface CarryOutParts {
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
   readonly work: NodeWork;
   readonly leases: Pick<NodeLeases, 'isOurs'>;
-  readonly options: Pick<RolloutOptions, 'leaseHolder'>;
+  readonly options: Pick<RolloutOptions, 'leases'>;
   /** Shared by all pools. */
   readonly lanes: Lanes;
   readonly failing: FailingSteps;
@@ -124,7 +124,7 @@ async function onNode(
   const step = { object: node, doing: doingOnNode(kind) };
   const failed = await attempt(pass, step, findings, signal, work);
   if (failed === undefined) return true;
-  const note = noteOfFailure(failed, leases.isOurs(name) ? options.leaseHolder : undefined);
+  const note = noteOfFailure(failed, leases.isOurs(name) ? options.leases.holder : undefined);
   if (note !== undefined) findings.notes.set(name, note);
   for (const found of ['stuckDrains', 'overdueHooks'] as const) {
     const still = findings.before[found].get(name);

@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import type { RollbackRequest } from '../../api/annotation-requests.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
@@ -20,9 +19,8 @@ import {
   type PoolRecord,
   type RolledBackTo,
 } from '../pools/pool-record.ts';
+import type { PoolRollback } from '../pools/pool-rollback.ts';
 import { type PoolTarget, standardTarget } from '../pools/pool-target.ts';
-import type { Rollback } from '../pools/rollback.ts';
-import type { DeadlineState } from '../pools/rollback-deadline.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
 import { withKeeper } from '../rendering/rendered-owners.ts';
 import { ImageProofs } from './image-proofs.ts';
@@ -51,11 +49,7 @@ export interface PoolRecorderParts {
 export interface PoolToRecord {
   readonly pool: MachineConfigPool;
   readonly target: PoolTarget;
-  /** The target that the pool would have without a rollback. */
-  readonly ownTarget: PoolTarget;
-  readonly rollback: Rollback;
-  readonly rollbackRequest: RollbackRequest | undefined;
-  readonly deadline: DeadlineState;
+  readonly rollback: PoolRollback;
   readonly record: PoolRecord;
   /** Whether a node is about to get its first target. */
   readonly hasUnassignedNodes: boolean;
@@ -103,7 +97,7 @@ export class PoolRecorder {
     const revisions = this.#new(pool, targets);
     await this.#create(revisions, signal);
     await this.#expire(observed, signal);
-    const candidates = candidatesOf(observed);
+    const candidates = candidatesOf(observed.rollback);
     this.#forgetOthers(pool.metadata.name, candidates);
     // The image may be among the first targets: the watch shows what was recorded, and the next look knows.
     if (record.length === 0 && revisions.length > 0) return undefined;
@@ -219,18 +213,18 @@ export class PoolRecorder {
   }
 
   async #expire(observed: PoolToRecord, signal: AbortSignal): Promise<void> {
-    const { pool, target, ownTarget, record, hasUnassignedNodes } = observed;
+    const { pool, target, rollback, record, hasUnassignedNodes } = observed;
     const { client, caches } = this.#parts;
     const used = () => ({
       targets: [
         ...assignable(target, hasUnassignedNodes),
-        ...assignable(ownTarget, hasUnassignedNodes),
+        ...assignable(rollback.ownTarget, hasUnassignedNodes),
         ...caches.machineConfigNodes
           .list()
           .filter(({ spec }) => spec.pool.name === pool.metadata.name)
           .map(({ spec }) => nodeTargetOf(spec)),
       ],
-      rollsBackTo: rollbackTargets(observed),
+      rollsBackTo: rollbackTargets(rollback),
     });
     const expired = [
       ...expiredRevisions(record, used),
@@ -256,9 +250,9 @@ interface Candidate {
 }
 
 /** The builds whose images may be recorded: of the pool's own target, and of what it is rolled back to. */
-function candidatesOf({ ownTarget, rollback }: PoolToRecord): readonly Candidate[] {
+function candidatesOf({ ownTarget, state }: PoolRollback): readonly Candidate[] {
   const own = ownTarget.kind === 'awaiting-image' ? ownTarget.candidate : undefined;
-  const relabelled = rollback.kind === 'rolled-back' ? rollback.candidate : undefined;
+  const relabelled = state.kind === 'rolled-back' ? state.candidate : undefined;
   return [
     ...(own === undefined ? [] : [{ build: own, isRollback: false }]),
     ...(relabelled === undefined ? [] : [{ build: relabelled, isRollback: true }]),
@@ -266,10 +260,10 @@ function candidatesOf({ ownTarget, rollback }: PoolToRecord): readonly Candidate
 }
 
 /** A deadline has what it was recorded with, also while its annotation can't be read. */
-function rollbackTargets({ rollbackRequest, deadline }: PoolToRecord): readonly RolledBackTo[] {
+function rollbackTargets({ request, deadline }: PoolRollback): readonly RolledBackTo[] {
   const recorded = deadline.kind === 'none' ? undefined : deadline.recorded;
   return [
-    ...(rollbackRequest === undefined ? [] : [rollbackRequest]),
+    ...(request === undefined ? [] : [request]),
     ...(recorded?.config === undefined ? [] : [{ ...recorded, config: recorded.config }]),
   ];
 }

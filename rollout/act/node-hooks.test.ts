@@ -14,7 +14,7 @@ import type { NodeStep } from '../pools/node-step.ts';
 const signal = new AbortController().signal;
 const CONFIG = 'rendered-worker-2';
 const START = Date.parse('2026-06-01T00:00:00Z');
-const REPORT = options.hookReportAfterSeconds * 1000;
+const REPORT = options.reports.hookAfterSeconds * 1000;
 const HOOKS: Hooks = { before: ['lb'], after: ['gpu'] };
 const BEFORE = 'before.hooks.shale.dev/lb';
 const AFTER = 'after.hooks.shale.dev/gpu';

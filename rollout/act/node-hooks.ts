@@ -9,7 +9,7 @@ import { formatHooks, type HookPhase, hookStep } from '../pools/hooks.ts';
 export interface HookParts {
   readonly client: ApiClient;
   readonly caches: Pick<Caches, 'nodes'>;
-  readonly options: Pick<RolloutOptions, 'hookReportAfterSeconds'>;
+  readonly options: Pick<RolloutOptions, 'reports'>;
   readonly events: EventRecorder;
   readonly log: Logger;
   /** ms since the epoch. */
@@ -45,7 +45,7 @@ export async function awaitHooks(
   const { client, caches, options, log, now } = parts;
   const { name, resourceVersion } = node.metadata;
   const step = hookStep(node, phase, names, now());
-  const reportAfter = options.hookReportAfterSeconds * 1000;
+  const reportAfter = options.reports.hookAfterSeconds * 1000;
   switch (step.kind) {
     case 'done':
       return undefined;

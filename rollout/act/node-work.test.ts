@@ -19,7 +19,7 @@ import { NodeWork, type StepReport } from './node-work.ts';
 const signal = new AbortController().signal;
 const CONFIG = 'rendered-worker-2';
 const TAKEN = Date.parse('2026-06-01T00:00:00Z');
-const US = options.leaseHolder;
+const US = options.leases.holder;
 
 let cluster: MemoryCluster;
 let operator: SteppedOperator;

@@ -50,7 +50,7 @@ export interface NodeWorkParts {
   readonly remediation: Pick<MachineRemediation, 'exempt' | 'endExemption'>;
   readonly events: EventRecorder;
   readonly log: Logger;
-  readonly options: RolloutOptions;
+  readonly options: Pick<RolloutOptions, 'leases' | 'drain' | 'reports'>;
   /** Absent in an operator without metrics. */
   readonly metrics: Pick<RolloutMetrics, 'observeDrain'> | undefined;
   readonly tracer: Tracer;
@@ -290,8 +290,8 @@ export class NodeWork {
     signal: AbortSignal,
   ): Promise<WorkPiece> {
     const { options, now } = this.#parts;
-    const lease = `${options.leaseNamespace}/${leaseNameOf(piece.node.metadata.name)}`;
-    const why = `Cordoned by ${options.leaseHolder}, which holds the Lease ${lease}, to update the node to ${configOf(piece)}`;
+    const lease = `${options.leases.namespace}/${leaseNameOf(piece.node.metadata.name)}`;
+    const why = `Cordoned by ${options.leases.holder}, which holds the Lease ${lease}, to update the node to ${configOf(piece)}`;
     return writeStatus(
       this.#parts,
       piece,
@@ -374,7 +374,7 @@ export class NodeWork {
       config: configVersion.desired,
       // A merge patch keeps what it doesn't name: an absent image has to be removed explicitly.
       image: configImage?.desiredImage ?? null,
-      leaseHolder: this.#parts.options.leaseHolder,
+      leaseHolder: this.#parts.options.leases.holder,
     };
     await patchMachineConfigNode(this.#parts, machineConfigNode, { grant }, signal);
     const { name } = machineConfigNode.metadata;

@@ -55,7 +55,7 @@ it('does not swallow a conflict', async () => {
 
 describe('a node that is cordoned for its update and runs its target', () => {
   const CONFIG = 'rendered-worker-1';
-  const HOLDER = defaultRolloutOptions.leaseHolder;
+  const HOLDER = defaultRolloutOptions.leases.holder;
   const WORKING = { [annotations.currentConfig]: 'rendered-worker-0', [annotations.state]: 'Working' };
   const DONE = { [annotations.currentConfig]: CONFIG, [annotations.state]: 'Done' };
 

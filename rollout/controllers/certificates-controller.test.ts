@@ -76,7 +76,7 @@ describe('the controller', () => {
     const lease = {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
-      metadata: { name: 'node-a', namespace: defaultRolloutOptions.leaseNamespace },
+      metadata: { name: 'node-a', namespace: defaultRolloutOptions.leases.namespace },
       spec: { holderIdentity: 'node-maintenance' },
     };
     cluster.put(Nodes, aNode('a'));

@@ -41,7 +41,7 @@ function putBusyNode(ready = true, more: Partial<Node['metadata']> = {}): void {
   operator.catchUp();
 }
 
-function putLease(holderIdentity = defaultRolloutOptions.leaseHolder): void {
+function putLease(holderIdentity = defaultRolloutOptions.leases.holder): void {
   const time = new Date(NOW).toISOString();
   cluster.put(Leases, {
     apiVersion: 'coordination.k8s.io/v1',
@@ -129,7 +129,7 @@ it('a node that may be rebooting stays cordoned and leased, loses the grant, and
   expect(await operator.departed.reconcile('a', signal)).toMatchObject({ kind: 'requeue', afterMs: 60_000 });
   expect(grant()).toBeUndefined();
   expect(cluster.get(Nodes, 'a')?.spec?.unschedulable).toBe(true);
-  expect(holder()).toBe(defaultRolloutOptions.leaseHolder);
+  expect(holder()).toBe(defaultRolloutOptions.leases.holder);
 });
 
 it('a node that a pool has is that pool’s', async () => {
@@ -169,7 +169,7 @@ it('a node on which nothing of ours is left is written nothing', async () => {
 });
 
 it('a node in no pool that keeps its startup taint is reported once it is overdue, and once only', async () => {
-  const registered = NOW - defaultRolloutOptions.newNodeReportAfterSeconds * 1000;
+  const registered = NOW - defaultRolloutOptions.reports.newNodeAfterSeconds * 1000;
   const put = (name: string, at: number) =>
     cluster.put(
       Nodes,

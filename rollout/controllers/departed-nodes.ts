@@ -26,7 +26,7 @@ export interface DepartedNodesControllerParts extends HolderParts {
   readonly work: NodeWork;
   readonly remediation: Pick<MachineRemediation, 'endExemption'>;
   readonly events: EventRecorder;
-  readonly options: Pick<RolloutOptions, 'newNodeReportAfterSeconds'>;
+  readonly options: Pick<RolloutOptions, 'reports'>;
 }
 
 const WHY = 'it is in no pool any more';
@@ -100,7 +100,7 @@ export class DepartedNodesController {
       this.#reported.delete(name);
       return done;
     }
-    const wait = startup.registeredAt + options.newNodeReportAfterSeconds * 1000 - now();
+    const wait = startup.registeredAt + options.reports.newNodeAfterSeconds * 1000 - now();
     if (wait > 0) return requeueAfter(wait);
     const { uid } = node.metadata;
     if (this.#reported.has(name) && this.#reported.get(name) === uid) return done;

@@ -144,7 +144,7 @@ it('a lease stays where it is unknown whether the node was cordoned, and the poo
 it('a write on one node that fails costs no other what was decided for it', async () => {
   world.putNode('a', REBOOTS);
   world.putNode('done', UPDATED, {
-    grant: { level: 'Disrupt', config: NEW, leaseHolder: options.leaseHolder },
+    grant: { level: 'Disrupt', config: NEW, leaseHolder: options.leases.holder },
   });
   const metadata = { name: 'new', uid: 'uid-new', labels: { [WORKER]: '' } };
   world.putNode('new', UPDATED);

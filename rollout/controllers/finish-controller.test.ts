@@ -15,7 +15,7 @@ import { leaseNameOf } from '../node-leases.ts';
 import { defaultRolloutOptions as options } from '../options.ts';
 
 const signal = new AbortController().signal;
-const US = options.leaseHolder;
+const US = options.leases.holder;
 const GRANT = { level: 'Disrupt', config: NEW, leaseHolder: US } as const;
 
 let world: RolloutOfPool;

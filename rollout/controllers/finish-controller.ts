@@ -16,7 +16,7 @@ export interface FinishControllerParts extends HolderParts {
   readonly work: Pick<NodeWork, 'carryOut'>;
   /** Shared with the passes over pools. */
   readonly lanes: Lanes;
-  readonly options: RolloutOptions;
+  readonly options: Pick<RolloutOptions, 'pace'>;
 }
 
 /**
@@ -54,7 +54,7 @@ export class FinishController {
       const hand = { lease: leases.holding(name), inMaintenance: false, holders };
       return isFinished(readNode({ node, spec, status, assigned: true, ...hand }), now());
     };
-    const { hooks } = poolSettings(pool, options);
+    const { hooks } = poolSettings(pool, options.pace);
     // Most nodes are not, and nothing is to be asked about them.
     if (!isFinishedUnder([]) || hooks.after.length > 0) return undefined;
     const holders = await holdersOfNode(this.#parts, node, signal);

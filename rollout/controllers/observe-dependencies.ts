@@ -3,15 +3,15 @@ import { configVersions } from '../../machineconfig/config-versions.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import { awaitedPools, type Dependency, dependencyProblems } from '../gates/dependencies.ts';
+import type { GateInputs } from '../gates/gate-inputs.ts';
 import { longestBake } from '../gates/waves.ts';
 import type { RolloutOptions } from '../options.ts';
-import type { PoolObservation } from '../pools/pool-observation.ts';
 import { type PoolSettings, poolSettings } from '../pools/pool-settings.ts';
 
 export interface DependencyParts {
   readonly caches: Pick<Caches, 'pools' | 'machineConfigs' | 'machineOSConfigs'>;
   readonly renderings: Pick<DueRenderings, 'has'>;
-  readonly options: RolloutOptions;
+  readonly options: Pick<RolloutOptions, 'pace'>;
 }
 
 /**
@@ -31,7 +31,7 @@ export function isRenderingDue(
  * to start.
  */
 export function settingsAmong(pool: MachineConfigPool, { caches, options }: DependencyParts): PoolSettings {
-  const settings = poolSettings(pool, options);
+  const settings = poolSettings(pool, options.pace);
   if (settings.dependsOn.length === 0) return settings;
   const problems = dependencyProblems(pool.metadata.name, (name) => caches.pools.get(name));
   return { ...settings, problems: [...settings.problems, ...problems] };
@@ -42,7 +42,7 @@ export function findAwaited(
   { metadata: { name } }: MachineConfigPool,
   { dependsOn }: Pick<PoolSettings, 'dependsOn'>,
   parts: DependencyParts,
-): PoolObservation['awaitedPools'] {
+): GateInputs['awaitedPools'] {
   if (dependsOn.length === 0) return undefined;
   const { pools } = parts.caches;
   return (now) =>
@@ -62,6 +62,6 @@ function observe(name: string, parts: DependencyParts): Dependency {
     pool,
     renderingDue: pool !== undefined && isRenderingDue(pool, parts),
     machineOSConfig: machineOSConfig?.metadata.deletionTimestamp === undefined ? machineOSConfig : undefined,
-    bake: pool === undefined ? 0 : longestBake(poolSettings(pool, options).waves),
+    bake: pool === undefined ? 0 : longestBake(poolSettings(pool, options.pace).waves),
   };
 }

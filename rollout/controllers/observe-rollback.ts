@@ -1,65 +1,50 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import type { PoolRecorder } from '../act/keep-record.ts';
-import type { Caches } from '../caches.ts';
+import type { NodeCaches, PoolCaches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import { relabelRefusal } from '../pools/admit-image.ts';
 import type { PoolMembers } from '../pools/membership.ts';
 import { isRecordedBuild, type PoolRecord } from '../pools/pool-record.ts';
-import { standardTarget } from '../pools/pool-target.ts';
+import { type BuiltImages, standardTarget } from '../pools/pool-target.ts';
 import { type RollbackKnowledge, workingTarget } from '../pools/rollback.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
 import { isRenderingDue } from './observe-dependencies.ts';
 
-interface RollbackSubject extends Pick<RollbackKnowledge['images'], 'policyDigest' | 'unlisted'> {
+interface RollbackSubject {
   readonly pool: MachineConfigPool;
   readonly members: Pick<PoolMembers, 'names'>;
   readonly record: PoolRecord;
-  /** Of this pool. */
-  readonly builds: readonly MachineOSBuild[];
+  readonly images: BuiltImages;
   readonly machineOSConfig: MachineOSConfig | undefined;
   readonly repositoryOwner: string | undefined;
 }
 
 interface RollbackParts {
-  readonly caches: Caches;
-  readonly recorder: Pick<PoolRecorder, 'checkOf'>;
+  readonly caches: PoolCaches & Pick<NodeCaches, 'machineConfigNodes'>;
   readonly renderings: Pick<DueRenderings, 'has'>;
 }
 
 /** @returns what the pool's record, its builds and its nodes know about the targets that it can be rolled back to. */
 export function rollbackKnowledge(
-  {
-    pool,
-    members,
-    record,
-    builds,
-    machineOSConfig,
-    repositoryOwner,
-    policyDigest,
-    unlisted,
-  }: RollbackSubject,
-  { caches, recorder, renderings }: RollbackParts,
+  { pool, members, record, images, machineOSConfig, repositoryOwner }: RollbackSubject,
+  { caches, renderings }: RollbackParts,
 ): RollbackKnowledge {
   const nodes = [...members.names()].map((name) => caches.machineConfigNodes.get(name));
   return {
     record,
     ran: nodes.map((node) => workingTarget(node?.status)),
     images: {
-      builds,
-      policyDigest,
-      unlisted,
+      ...images,
       isRecorded: (build) => isRecordedBuild(record, build),
       checkOf: (build) => {
         const why = machineOSConfig && relabelRefusal(build, { machineOSConfig, repositoryOwner, record });
-        return why === undefined ? recorder.checkOf(pool.metadata.name, build) : { kind: 'refused', why };
+        return why === undefined ? images.checkOf(build) : { kind: 'refused', why };
       },
     },
     isRenderingDue: isRenderingDue(pool, { caches, renderings }),
     isKept: (image) =>
-      builds.some(({ status }) => status?.digestedImagePushSpec === image) ||
+      images.builds.some(({ status }) => status?.digestedImagePushSpec === image) ||
       nodes.some((node) => hasImage(node, image)),
     standardTarget: (config) => {
       const rendered = caches.machineConfigs.get(config);

@@ -7,6 +7,7 @@ import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import { kstatus, ownConditions } from '../../test/fixtures/kstatus.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
+import { someOptions } from '../../test/fixtures/rollout-options.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { PolicyController, policyStatus } from './policy-controller.ts';
 
@@ -242,13 +243,13 @@ describe('the controller', () => {
   it("writes the container runtime's unit that its flag names into what is in force", async () => {
     const own = new MemoryCluster();
     const { caches, failing } = steppedOperator(own, () => NOW);
-    const options = { ...defaultRolloutOptions, containerRuntimeUnit: 'containerd.service' };
+    const options = someOptions({ hosts: { containerRuntimeUnit: 'containerd.service' } });
     const client = own.client();
     const controller = new PolicyController({ client, caches, options, failing, now: () => NOW });
     await controller.reconcile('cluster', signal);
     const written = own.get(MachineConfigurations, 'cluster')?.status;
     const { clusterPolicies } = written?.nodeDisruptionPolicyStatus ?? {};
-    expect(clusterPolicies).toEqual(effectivePolicies(undefined, options));
+    expect(clusterPolicies).toEqual(effectivePolicies(undefined, options.hosts));
     expect(clusterPolicies?.containerRuntimeUnit).toBe('containerd.service');
     expect(written?.policyDigest).not.toBe(status()?.policyDigest);
   });
@@ -292,7 +293,7 @@ describe('the controller', () => {
 
   it('creates none where another tool does, and reports on the one that this tool has created', async () => {
     const own = new MemoryCluster();
-    const options = { ...defaultRolloutOptions, createsMachineConfiguration: false };
+    const options = someOptions({ createsMachineConfiguration: false });
     const stepped = steppedOperator(own, () => NOW);
     const { caches, failing } = stepped;
     const client = own.client();

@@ -36,7 +36,7 @@ import type { RolloutOptions } from '../options.ts';
 export interface PolicyControllerParts {
   readonly client: ApiClient;
   readonly caches: Pick<Caches, 'machineConfigurations' | 'pools'>;
-  readonly options: RolloutOptions;
+  readonly options: Pick<RolloutOptions, 'hosts' | 'createsMachineConfiguration'>;
   /** What fails in the operator: this is the object that is about the whole of it. */
   readonly failing: Pick<FailingSteps, 'reported'>;
   /** ms since the epoch. */
@@ -66,7 +66,7 @@ export class PolicyController {
       MachineConfigurations,
       configuration,
       (current) =>
-        policyStatus(current, { ...options, pools: caches.pools.list(), failures, elsewhere }, now()),
+        policyStatus(current, { ...options.hosts, pools: caches.pools.list(), failures, elsewhere }, now()),
       { signal },
     );
     return requeueAfter(ELSEWHERE_MS);

@@ -110,7 +110,7 @@ export class PoolController {
     });
     await this.#failures.mark(name, signal);
     findings.waits.push(
-      lookAgainAfter(decision, observation.settings, options),
+      lookAgainAfter(decision, observation.settings, options.leases),
       rollbackWait(observation, decision),
       deadlineWait(observation, decision),
     );
@@ -141,7 +141,7 @@ export class PoolController {
 
   /** Maintains the annotation that holds a pool at an earlier target. */
   async #keepRollback(
-    { pool, settings, ownTarget, rollback }: ObservedPool,
+    { pool, settings, rollback: { ownTarget, state } }: ObservedPool,
     { rollbackTo, halted = '' }: PoolDecision,
     signal: AbortSignal,
   ): Promise<void> {
@@ -155,11 +155,11 @@ export class PoolController {
       events(request.config).warning(pool, 'RollingBack', message);
     } else if (settings.rollback === undefined) {
       return;
-    } else if (rollback.kind === 'over') {
+    } else if (state.kind === 'over') {
       await write(null);
-      events(undefined).normal(pool, 'RollbackOver', `The rollback has ended: ${rollback.why}`);
-    } else if (rollback.kind === 'rolled-back' && rollback.from !== undefined) {
-      const { from, waitsUntil, target } = rollback;
+      events(undefined).normal(pool, 'RollbackOver', `The rollback has ended: ${state.why}`);
+    } else if (state.kind === 'rolled-back' && state.from !== undefined) {
+      const { from, waitsUntil, target } = state;
       await write({ ...settings.rollback, from, ...present({ waitsUntil }) });
       const message = `Rolling back to ${formatPoolTarget(target)}: ${target.why}`;
       events(target.target.config).normal(pool, 'RollingBack', message);
@@ -168,27 +168,27 @@ export class PoolController {
 
   /** A deadline that has passed becomes a rollback in one patch, so that nobody confirms in between. */
   async #endDeadline(
-    { pool, settings, rollback, rollbackRequest, deadline }: ObservedPool,
+    { pool, settings, rollback: { state, request, deadline } }: ObservedPool,
     signal: AbortSignal,
   ): Promise<void> {
-    if (deadline.kind !== 'passed' || rollbackRequest === undefined) return;
+    if (deadline.kind !== 'passed' || request === undefined) return;
     const ended = { [annotations.rollbackDeadline]: null };
-    const { reason } = rollbackRequest;
+    const { reason } = request;
     if (settings.rollback !== undefined) {
       // Somebody rolled it back before; their request is not the deadline's to end.
-      if (rollback.kind !== 'rolled-back' || rollback.from !== undefined) return;
+      if (state.kind !== 'rolled-back' || state.from !== undefined) return;
       const held = JSON.stringify({ ...settings.rollback, unconfirmed: deadline.request.id });
       await this.#annotate(pool, { ...ended, [annotations.rollback]: held }, signal);
-    } else if (rollback.kind === 'rolled-back') {
-      const { from, waitsUntil } = rollback;
-      const held = JSON.stringify({ ...rollbackRequest, ...present({ from, waitsUntil }) });
+    } else if (state.kind === 'rolled-back') {
+      const { from, waitsUntil } = state;
+      const held = JSON.stringify({ ...request, ...present({ from, waitsUntil }) });
       await this.#annotate(pool, { ...ended, [annotations.rollback]: held }, signal);
-      const { events } = this.#reporters(pool, rollbackRequest.config);
-      events.warning(pool, 'RollingBack', `Rolling back to ${formatPoolTarget(rollback.target)}: ${reason}`);
-    } else if (rollback.kind === 'over') {
+      const { events } = this.#reporters(pool, request.config);
+      events.warning(pool, 'RollingBack', `Rolling back to ${formatPoolTarget(state.target)}: ${reason}`);
+    } else if (state.kind === 'over') {
       await this.#annotate(pool, ended, signal);
       const { events } = this.#reporters(pool);
-      events.normal(pool, 'RollbackOver', `Nothing is rolled back: ${reason}, and ${rollback.why}`);
+      events.normal(pool, 'RollbackOver', `Nothing is rolled back: ${reason}, and ${state.why}`);
     }
   }
 
@@ -243,7 +243,7 @@ export class PoolController {
     signal: AbortSignal,
   ): Promise<number> {
     const { client, caches, now } = this.#parts;
-    const { settings, target, decided, deadline } = observation;
+    const { settings, target, decided, rollback } = observation;
     const { name } = observation.pool.metadata;
     const machineCount = observation.nodes.length + decision.settled.nodes;
     const before = observation.pool.status;
@@ -265,7 +265,7 @@ export class PoolController {
       stuckDrains,
       overdueHooks,
       streamOfConfig,
-      deadline,
+      deadline: rollback.deadline,
       failing,
       disputes,
       parts,
@@ -333,7 +333,7 @@ function rollbackWait({ target }: PoolObservation, { at }: PoolDecision): number
 }
 
 /** @returns ms until the pool is rolled back unless its change is confirmed; no event marks that moment. */
-function deadlineWait({ deadline }: ObservedPool, { at }: PoolDecision): number | undefined {
+function deadlineWait({ rollback: { deadline } }: ObservedPool, { at }: PoolDecision): number | undefined {
   return deadline.kind === 'waits' ? Math.min(Math.max(1, deadline.until - at), LONGEST_WAIT) : undefined;
 }
 

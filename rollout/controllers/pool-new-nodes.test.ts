@@ -83,7 +83,7 @@ describe('a node with a startup taint', () => {
     putNew(STAGED);
     await world.look();
     expect(world.verdict('NewNodesWaiting')).toBe('True BeingConfigured');
-    world.now = START + options.newNodeReportAfterSeconds * 1000;
+    world.now = START + options.reports.newNodeAfterSeconds * 1000;
     await world.look();
     await world.look();
     expect(world.verdict('NewNodesWaiting')).toBe('True Overdue');

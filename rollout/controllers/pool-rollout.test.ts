@@ -156,7 +156,10 @@ describe('a rollout', () => {
   it('looks again in time to renew its leases', async () => {
     world.putNode('a', STAGED);
     await world.look();
-    expect(await world.look()).toMatchObject({ kind: 'requeue', afterMs: (options.leaseSeconds * 1000) / 3 });
+    expect(await world.look()).toMatchObject({
+      kind: 'requeue',
+      afterMs: (options.leases.seconds * 1000) / 3,
+    });
   });
 
   it('that has stopped says so once', async () => {

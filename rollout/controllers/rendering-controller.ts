@@ -33,7 +33,7 @@ import { pushSpecsByPool } from '../../machineconfig/registries/own-images.ts';
 import { renderPool } from '../../machineconfig/render.ts';
 import { sameRecord, withRecordOf } from '../../machineconfig/rendered-annotations.ts';
 import { withPredicted } from '../../predict/rendering/predicted-transitions.ts';
-import type { Caches } from '../caches.ts';
+import type { Caches, ImageSourceCaches, NodeCaches, PoolCaches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import type { RolloutOptions } from '../options.ts';
 import { poolConfiguration, sameConfiguration } from '../rendering/pool-rendering.ts';
@@ -44,10 +44,13 @@ import { renderSpan } from '../reports/spans.ts';
 
 export interface RenderingControllerParts {
   readonly client: ApiClient;
-  readonly caches: Caches;
+  readonly caches: NodeCaches &
+    PoolCaches &
+    ImageSourceCaches &
+    Pick<Caches, 'osImageStreams' | 'signingKeys'>;
   readonly events: EventRecorder;
   readonly log: Logger;
-  readonly options: RolloutOptions;
+  readonly options: Pick<RolloutOptions, 'namespace' | 'rendering' | 'hosts'>;
   readonly renderings: DueRenderings;
   /** Called when a pool has been rendered: nothing else may tell that nothing changed. */
   readonly onRendered: (pool: string) => void;
@@ -113,7 +116,7 @@ export class RenderingController {
     const { client, caches, options, tracer, now } = this.#parts;
     const startedAt = now();
     const configs = selectedConfigs(pool, this.#configs());
-    const { controllerVersion, limits, nodeUser } = options;
+    const { controllerVersion, limits } = options.rendering;
     const streams = caches.osImageStreams.get(OS_IMAGE_STREAMS_CONFIG_MAP, options.namespace)?.data;
     const rendering = renderPool({
       pool,
@@ -133,7 +136,10 @@ export class RenderingController {
     const refused =
       running === undefined
         ? []
-        : irreconcilable({ running, target: rendered, sources: configs }, { limits, nodeUser, overrides });
+        : irreconcilable(
+            { running, target: rendered, sources: configs },
+            { limits, nodeUser: options.hosts.nodeUser, overrides },
+          );
     if (refused.length > 0) {
       const problems = refused.map(
         (problem) => `can't be applied to running nodes: ${formatConfigProblems(problem)}`,
@@ -238,7 +244,7 @@ export class RenderingController {
         byPool: pushSpecsByPool(caches.machineOSConfigs.list()),
         keys: keys === undefined ? undefined : Object.values(keys),
       },
-      controllerVersion: options.controllerVersion,
+      controllerVersion: options.rendering.controllerVersion,
     });
   }
 

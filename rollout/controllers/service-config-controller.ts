@@ -39,7 +39,7 @@ export interface ServiceConfigControllerParts {
   >;
   readonly events: EventRecorder;
   readonly log: Logger;
-  readonly options: Pick<RolloutOptions, 'controllerVersion'>;
+  readonly options: Pick<RolloutOptions, 'rendering'>;
   readonly failing: FailingSteps;
   /** ms since the epoch. */
   readonly now: () => number;
@@ -69,7 +69,7 @@ export class ServiceConfigController {
         pools: caches.pools.list(),
         nodes: caches.nodes.list(),
       },
-      options.controllerVersion,
+      options.rendering.controllerVersion,
     );
     const outcome = await this.#generate(verdicts, signal);
     const { attempts } = outcome;

@@ -12,7 +12,7 @@ export const alerts = {
   kind: 'start',
   reasons: { AlertsFiring: 'others', [ALERTS_UNKNOWN]: 'others' },
   hold: (
-    { alerts: look }: Pick<PoolObservation, 'alerts'>,
+    { gateInputs: { alerts: look } }: Pick<PoolObservation, 'gateInputs'>,
     nodes: readonly NodeState[],
   ): StartHold | undefined =>
     monitored(nodes, look, {

@@ -148,7 +148,7 @@ export const dependencies = {
   kind: 'start',
   reasons: { DependencyCircle: 'admin', AwaitingPools: 'progress' },
   hold: (
-    { awaitedPools: find, now }: Pick<GateContext, 'awaitedPools' | 'now'>,
+    { gateInputs: { awaitedPools: find }, now }: Pick<GateContext, 'gateInputs' | 'now'>,
     nodes: readonly NodeState[],
   ): StartHold | undefined => {
     const hold = find?.(now);

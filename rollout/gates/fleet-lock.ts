@@ -15,7 +15,7 @@ export const fleetLock = {
   reasons: { AwaitingRebootSlot: 'progress', [SLOT_UNKNOWN]: 'others' },
   backsOut: false,
   hold: (
-    { fleetLock: look }: Pick<PoolObservation, 'fleetLock'>,
+    { gateInputs: { fleetLock: look } }: Pick<PoolObservation, 'gateInputs'>,
     nodes: readonly NodeState[],
   ): StartHold | undefined => {
     if (look === undefined) return undefined;

@@ -7,7 +7,7 @@ import type { SeenNode } from './seen-node.ts';
 
 /**
  * One reason for which updates wait. The list in gates.ts names all of them, each in a file of its own; the others here
- * are the types: gate.ts, hold.ts and seen-node.ts. A gate states in its parameters what it reads.
+ * are the types: gate.ts, gate-inputs.ts, hold.ts and seen-node.ts. A gate states in its parameters what it reads.
  */
 export type Gate = PoolGate | NodeGate | HolderGate | StartGate | TimeGate | DisruptionGate;
 

@@ -12,7 +12,7 @@ export const queries = {
   kind: 'start',
   reasons: { QueriesHold: 'others', [QUERIES_UNKNOWN]: 'others' },
   hold: (
-    { queries: look }: Pick<PoolObservation, 'queries'>,
+    { gateInputs: { queries: look } }: Pick<PoolObservation, 'gateInputs'>,
     nodes: readonly NodeState[],
   ): StartHold | undefined =>
     monitored(nodes, look, {

@@ -6,6 +6,7 @@ import { isReady } from '../pools/node-availability.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import { workOn } from '../pools/work.ts';
+import type { GateInputs } from './gate-inputs.ts';
 import type { Hold, StartHold } from './hold.ts';
 
 /** One of those of whom a majority has to be healthy. */
@@ -103,7 +104,7 @@ export const quorum = {
   reasons: { [NO_QUORUM]: 'others' },
   backsOut: true,
   hold: (
-    { quorum: look }: Pick<PoolObservation, 'quorum'>,
+    { gateInputs: { quorum: look } }: Pick<PoolObservation, 'gateInputs'>,
     nodes: readonly NodeState[],
   ): StartHold | undefined => {
     const through: string[] = [];
@@ -119,7 +120,7 @@ export const quorum = {
 } as const;
 
 /** @returns what finds why a node must not be disrupted now, while further nodes are about to be. */
-export function quorumAmong(seen: SeenVoters): NonNullable<PoolObservation['quorum']> {
+export function quorumAmong(seen: SeenVoters): NonNullable<GateInputs['quorum']> {
   const groups = quorumGroups(seen);
   return (node, withoutThese) => {
     const left = groups.map(({ what, voters }) => ({

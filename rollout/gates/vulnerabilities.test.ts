@@ -61,7 +61,7 @@ function held(
     machineConfigNode: aMachineConfigNode(name, {}, baseImage === undefined ? {} : { baseImage }),
   }));
   const found = vulnerabilities.hold(
-    { settings: someSettings({ holds }), targetBases: targetBases(builds, IMAGE), nodes },
+    { settings: someSettings({ holds }), gateInputs: { targetBases: targetBases(builds, IMAGE) }, nodes },
     Object.keys(bases).map((name) => aState(name)),
   );
   return found && { names: [...found.held].join(), reason: found.hold?.reason, message: found.hold?.message };
@@ -154,7 +154,7 @@ describe('a pool holds updates that bring vulnerabilities', () => {
   it('is open in standard mode', () => {
     const states = [aState('a')];
     const settings = someSettings({ holds: { vulnerabilities: 'low' } });
-    expect(vulnerabilities.hold({ settings, targetBases: undefined, nodes: [] }, states)).toBeUndefined();
+    expect(vulnerabilities.hold({ settings, gateInputs: {}, nodes: [] }, states)).toBeUndefined();
   });
 });
 

@@ -45,7 +45,7 @@ export function targetBases(builds: readonly MachineOSBuild[], image: string): T
 
 interface Awaiting {
   readonly settings: Pick<SettingValues, 'holds'>;
-  readonly targetBases?: TargetBases | undefined;
+  readonly gateInputs: { readonly targetBases?: TargetBases | undefined };
   readonly nodes: readonly {
     readonly node: Pick<Node, 'metadata'>;
     readonly machineConfigNode: MachineConfigNode | undefined;
@@ -61,7 +61,7 @@ export const vulnerabilities = {
   kind: 'start',
   reasons: { [BROUGHT]: 'others', [UNKNOWN]: 'others' },
   hold: (
-    { settings: { holds }, targetBases: target, nodes }: Awaiting,
+    { settings: { holds }, gateInputs: { targetBases: target }, nodes }: Awaiting,
     states: readonly NodeState[],
   ): StartHold | undefined => {
     const least = holds.vulnerabilities;

@@ -4,7 +4,7 @@ import type { Wave } from '../../api/pool-settings/values.ts';
 import { isBeingDisrupted } from '../pools/choose-nodes.ts';
 import { isNew } from '../pools/node-availability.ts';
 import { isAway, mayApply, type NodeState } from '../pools/node-state.ts';
-import { provesTarget } from '../pools/node-update.ts';
+import { provesTarget } from '../pools/update-state.ts';
 import type { StartHold } from './hold.ts';
 
 /** @returns ms; 0 without waves. */

@@ -16,6 +16,7 @@ import {
   type StateFields,
   someSettings,
 } from '../../test/fixtures/objects.ts';
+import { anObservation, type ObservationFields } from '../../test/fixtures/pool-observed.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { decidePool, type PoolDecision } from '../pools/decide-pool.ts';
 import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
@@ -119,18 +120,16 @@ function leaseOf({ held, grant, marked }: Fake): ObservedNode['lease'] {
 function observe(
   nodes: readonly ObservedNode[],
   settings: Partial<PoolSettings> = {},
-  seen: Partial<PoolObservation> = {},
+  seen: ObservationFields = {},
 ): PoolObservation {
-  return {
-    pool: aPool('worker'),
+  return anObservation({
     settings: someSettings({ rebootPolicy: 'AtNextReboot', ...settings }),
     target: LAYERED,
     policyDigest: 'sha256:p',
     imageSigningKeys: 'sha256:k',
-    whyIrreconcilable: () => undefined,
     nodes,
     ...seen,
-  };
+  });
 }
 
 const decide = (observation: PoolObservation) => decidePool(observation, defaultRolloutOptions, 0);
@@ -270,7 +269,7 @@ describe('while somebody else holds a node', () => {
     expect(decision.waitsForOthers.get('a')).toBe('the update is staged; its lease is held by ops');
   });
 
-  it.each<[string, Partial<PoolSettings>, Partial<PoolObservation>]>([
+  it.each<[string, Partial<PoolSettings>, ObservationFields]>([
     ['the pool has another target', {}, { target: moved }],
     ['the pool is paused', {}, { pool: aPool('worker', { paused: true }) }],
     [

@@ -68,7 +68,7 @@ test('a node that somebody else holds is asked for nothing new until it is given
   cluster.put(Leases, {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
-    metadata: { name: 'node-a', namespace: defaultRolloutOptions.leaseNamespace },
+    metadata: { name: 'node-a', namespace: defaultRolloutOptions.leases.namespace },
     spec: { holderIdentity: 'node-maintenance' },
   });
   expect([await reconcile(), request()]).toEqual([waits, undefined]);

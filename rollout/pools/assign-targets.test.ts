@@ -10,6 +10,7 @@ import {
   REBOOT,
   someSettings,
 } from '../../test/fixtures/objects.ts';
+import { anObservation, type ObservationFields } from '../../test/fixtures/pool-observed.ts';
 import * as assigned from './assign-targets.ts';
 import { changesWith, readWithAssignment } from './assign-targets.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';
@@ -52,17 +53,14 @@ function node(
   };
 }
 
-function observation(nodes: readonly ObservedNode[], more: Partial<PoolObservation> = {}): PoolObservation {
-  return {
-    pool: aPool('worker'),
-    settings: someSettings(),
+function observation(nodes: readonly ObservedNode[], more: ObservationFields = {}): PoolObservation {
+  return anObservation({
     target: STANDARD,
     policyDigest: 'sha256:p',
     imageSigningKeys: 'sha256:k',
-    whyIrreconcilable: () => undefined,
     nodes,
     ...more,
-  };
+  });
 }
 
 const runs = (current: string, more: MachineConfigNodeStatus = {}) => ({
@@ -153,7 +151,7 @@ describe('a node that can not apply the target while it runs', () => {
       ...first.node.metadata,
       annotations: { 'shale.dev/provisioned-config': 'rendered-x' },
     };
-    const whyIrreconcilable: PoolObservation['whyIrreconcilable'] = (given) => void seen.push(given);
+    const whyIrreconcilable: PoolObservation['rules']['whyIrreconcilable'] = (given) => void seen.push(given);
     chooseAssignments(
       observation([{ ...first, node: { ...first.node, metadata } }], { whyIrreconcilable }),
       9,
@@ -188,7 +186,7 @@ describe('a node that can not apply the target while it runs', () => {
 });
 
 describe('a target', () => {
-  const assignedTo = (given: NodeCase, more: Partial<PoolObservation> = {}) =>
+  const assignedTo = (given: NodeCase, more: ObservationFields = {}) =>
     chooseAssignments(observation([node('a', given)], more), 9).get('a');
 
   it('comes with the pool, the policies and the way to reboot', () => {
@@ -203,7 +201,7 @@ describe('a target', () => {
     });
   });
 
-  it.each<[string, Partial<PoolObservation>]>([
+  it.each<[string, ObservationFields]>([
     ['in a paused pool', { pool: aPool('worker', { paused: true }) }],
     ['while nodes are not managed', { settings: someSettings({ suspended: 'x' }) }],
     ['in a pool without a target', { target: { kind: 'none', why: '' } }],
@@ -222,7 +220,7 @@ describe('a target', () => {
     });
     const cordoned = aNode('a', { metadata: { name: 'a', annotations: { 'shale.dev/cordoned': 'true' } } });
 
-    it.each<[string, ObservedNode, Partial<PoolObservation>, string]>([
+    it.each<[string, ObservedNode, ObservationFields, string]>([
       ['comes to a node that nothing is under way on', node('a'), {}, NEW],
       ['waits for what was granted', { ...node('a'), machineConfigNode: granted }, {}, OLD],
       ['waits for a node that is cordoned', { ...node('a'), node: cordoned }, {}, OLD],
@@ -261,7 +259,7 @@ it('only nodes whose MachineConfigNode has to be written change', () => {
 });
 
 describe('a state', () => {
-  const stateOf = (given: ObservedNode, more: Partial<PoolObservation> = {}, limit = 9) => {
+  const stateOf = (given: ObservedNode, more: ObservationFields = {}, limit = 9) => {
     const seen = observation([given], more);
     return readWithAssignment(seen, given, chooseAssignments(seen, limit), 0);
   };
@@ -282,7 +280,7 @@ describe('a state', () => {
 
 describe('new MachineConfigNodes', () => {
   const bare = { ...node('new'), machineConfigNode: undefined };
-  const specOf = (more: Partial<PoolObservation>) =>
+  const specOf = (more: ObservationFields) =>
     missingMachineConfigNodes(observation([node('a'), bare], more))[0]?.spec;
   const shared = { node: { name: 'new' }, pool: { name: 'worker' }, configVersion: { desired: NEW } };
 

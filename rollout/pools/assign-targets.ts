@@ -83,7 +83,7 @@ export function chooseAssignments(
 }
 
 /** @returns what is the same for every node of the pool. */
-function assignedByPool({ pool, policyDigest, imageSigningKeys, settings }: PoolObservation) {
+function assignedByPool({ pool, rules: { policyDigest, imageSigningKeys }, settings }: PoolObservation) {
   return { pool: pool.metadata.name, policyDigest, imageSigningKeys, settings: assignedSettings(settings) };
 }
 
@@ -104,7 +104,7 @@ function assignsNothing(
 
 /** @returns why the node can't apply the target while it runs. */
 function whyNot(
-  { whyIrreconcilable }: PoolObservation,
+  { rules: { whyIrreconcilable } }: PoolObservation,
   { metadata }: Node,
   machineConfigNode: MachineConfigNode | undefined,
   { config }: NodeTarget,

@@ -2,8 +2,8 @@ import type { BootImage } from '../../api/machine-config-pool.ts';
 import { provenNodes } from './choose-nodes.ts';
 import { isNew } from './node-availability.ts';
 import { isAway, type NodeState } from './node-state.ts';
-import { provesTarget } from './node-update.ts';
 import type { PoolStatusInputs } from './pool-conditions.ts';
+import { provesTarget } from './update-state.ts';
 
 /**
  * Decides which image new nodes of a pool are to boot: the target, once the rollout has proven it, and until then what

@@ -7,8 +7,8 @@ import type { FailureDomains, FullDomain } from './failure-domains.ts';
 import { isNew } from './node-availability.ts';
 import type { NodeState } from './node-state.ts';
 import { downSince } from './node-step.ts';
-import { type NodeUpdate, provesTarget } from './node-update.ts';
 import { hasHeld, isUngranted } from './progress.ts';
+import { provesTarget, type UpdateState } from './update-state.ts';
 
 /**
  * Who decides how many nodes go at once. `own`: this rollout, by a canary and by those that have proven the target;
@@ -126,7 +126,7 @@ export function unavailableBecause(node: NodeState): string | undefined {
 }
 
 /** What was changed by hand degrades a node, too. */
-function failureOf({ failedAtTarget, progress }: NodeUpdate): string[] {
+function failureOf({ failedAtTarget, progress }: UpdateState): string[] {
   if (progress.kind !== 'degraded') return [];
   return [failedAtTarget || progress.ofAnother === true ? 'its update failed' : progress.why];
 }

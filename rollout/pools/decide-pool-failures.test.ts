@@ -162,9 +162,9 @@ describe('a node that is down after its update', () => {
   it('is looked at again when the patience ends', () => {
     const all = someSettings(settings);
     const decision = decide([down('a', -590), observed('b')], {}, {}, settings);
-    expect(lookAgainAfter(decision, all, { leaseSeconds: 300 })).toBe(10_000);
+    expect(lookAgainAfter(decision, all, { seconds: 300 })).toBe(10_000);
     const over = decide([down('a', -650), observed('b')], {}, {}, settings);
-    expect(lookAgainAfter(over, all, { leaseSeconds: 300 })).toBeUndefined();
+    expect(lookAgainAfter(over, all, { seconds: 300 })).toBeUndefined();
   });
 
   it('counts, too, when it never came back from its reboot', () => {

@@ -28,7 +28,11 @@ describe('targets', () => {
   });
 
   it('are given to no more nodes than may stage at once', () => {
-    const { assign } = decide([observed('a'), observed('b'), observed('c')], {}, { stagingLimit: 2 });
+    const { assign } = decide(
+      [observed('a'), observed('b'), observed('c')],
+      {},
+      { pace: { stagingLimit: 2 } },
+    );
     expect([...assign.values()].map(({ target }) => target.config)).toEqual([
       'rendered-worker-2',
       'rendered-worker-2',
@@ -100,13 +104,13 @@ describe('a node that has to hold for a while', () => {
     [-3_000, undefined],
   ])('updated %i ms ago is looked at again after %s ms', (since, wait) => {
     const decision = decide([soaking(since)], {}, {}, { soak: 3_000 });
-    expect(lookAgainAfter(decision, someSettings({ soak: 3_000 }), { leaseSeconds: 300 })).toBe(wait);
+    expect(lookAgainAfter(decision, someSettings({ soak: 3_000 }), { seconds: 300 })).toBe(wait);
   });
 });
 
 it('looks again in time to renew its leases, and not at all when nothing is under way', () => {
-  const options = { ...defaultRolloutOptions, leaseSeconds: 300 };
-  const wait = (nodes: readonly ObservedNode[]) => lookAgainAfter(decide(nodes), someSettings(), options);
+  const wait = (nodes: readonly ObservedNode[]) =>
+    lookAgainAfter(decide(nodes), someSettings(), { seconds: 300 });
   expect(wait([observed('a')])).toBeUndefined();
   expect(wait([observed('a', { lease: { by: 'us' } })])).toBe(100_000);
 });
@@ -142,7 +146,7 @@ it.each<[string, Partial<ObservedNode>, number | undefined]>([
       { configVersion: { current: target, desired: target }, conditions: [condition('Updated')] },
     );
     const decision = decide([observed('a', { machineConfigNode, ...more })]);
-    expect(lookAgainAfter(decision, someSettings(), defaultRolloutOptions)).toBe(wait);
+    expect(lookAgainAfter(decision, someSettings(), defaultRolloutOptions.leases)).toBe(wait);
   },
 );
 
@@ -171,7 +175,7 @@ describe('outside of the maintenance windows', () => {
     });
     expect(steps).toEqual([]);
     expect(decision.awaitsWindow).toMatchObject({ until: 1_200_000 });
-    expect(lookAgainAfter(decision, someSettings(), { leaseSeconds: 1 })).toBe(1_200_000);
+    expect(lookAgainAfter(decision, someSettings(), { seconds: 1 })).toBe(1_200_000);
   });
 
   it('live updates begin where the pool lets them', () => {

@@ -5,7 +5,7 @@ import { closingHold, poolHold } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
 import { leftToOthers, nextBoots } from '../next-boot/armed-nodes.ts';
 import { isOpenForTarget } from '../next-boot/reboots-by-others.ts';
-import type { RolloutOptions } from '../options.ts';
+import type { LeaseOptions, RolloutOptions } from '../options.ts';
 import {
   changesWith,
   chooseAssignments,
@@ -84,10 +84,12 @@ export interface PoolDecision extends PoolChoice, PoolReport {
   readonly at: number;
 }
 
+type DecisionOptions = Pick<RolloutOptions, 'pace' | 'reports'>;
+
 /** A pool at one moment, with what it assigns. */
 interface PoolMoment extends GateContext {
   readonly observation: PoolObservation;
-  readonly options: RolloutOptions;
+  readonly options: DecisionOptions;
   readonly targets: ReadonlyMap<string, Assignment>;
 }
 
@@ -96,15 +98,19 @@ interface PoolMoment extends GateContext {
  *
  * @param now ms since the epoch.
  */
-export function decidePool(observation: PoolObservation, options: RolloutOptions, now: number): PoolDecision {
+export function decidePool(
+  observation: PoolObservation,
+  options: DecisionOptions,
+  now: number,
+): PoolDecision {
   const moment = momentOf(observation, options, now);
   const holdOn = closingHold(moment);
   const choice = choose(moment, holdOn);
   return { at: now, ...choice, ...report(moment, choice) };
 }
 
-function momentOf(observation: PoolObservation, options: RolloutOptions, now: number): PoolMoment {
-  const targets = chooseAssignments(observation, options.stagingLimit, now);
+function momentOf(observation: PoolObservation, options: DecisionOptions, now: number): PoolMoment {
+  const targets = chooseAssignments(observation, options.pace.stagingLimit, now);
   const states = observation.nodes.flatMap((observed) =>
     readWithAssignment(observation, observed, targets, now),
   );
@@ -119,7 +125,7 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
   const { observation, options, states, targets } = moment;
   const steps = stepsUnderWay(moment, holdOn);
   const mayTake = isReadyToTake(observation.target);
-  const { operatorNode } = options;
+  const { operatorNode } = options.pace;
   const domains = failureDomainsOf(observation.settings.failureDomains, observation.nodes);
   const mayStart = (node: NodeState) => mayTake && holdOn(node) === undefined;
   const isLater = givesWay(moment, mayStart);
@@ -154,7 +160,7 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
     messageOn: (node) =>
       nodeMessage(node, steps.get(node.name)) ??
       (started.heldFor(node.name) ?? disruptions.heldFor(node.name))?.message,
-    reportAfter: options.newNodeReportAfterSeconds * 1000,
+    reportAfter: options.reports.newNodeAfterSeconds * 1000,
   });
   const skipped = [
     ...choice.skipped,
@@ -188,7 +194,7 @@ function keptFromTarget(states: readonly NodeState[], holdOn: HoldOn): readonly 
 /** What is next on the nodes that the rollout holds already. */
 function stepsUnderWay(moment: PoolMoment, holdOn: HoldOn): Map<string, NodeStep> {
   const { options, states, settings, now } = moment;
-  const patience = options.degradedPatienceSeconds * 1000;
+  const patience = options.pace.degradedPatienceSeconds * 1000;
   const { unhealthyAfter } = settings;
   const lost = disruptionLost(moment);
   return new Map(
@@ -249,13 +255,13 @@ export function withoutNewTargets(
 export function lookAgainAfter(
   decision: PoolDecision,
   { soak, unhealthyAfter }: PoolSettings,
-  options: Pick<RolloutOptions, 'leaseSeconds'>,
+  { seconds }: Pick<LeaseOptions, 'seconds'>,
 ): number | undefined {
   // Measured from the time of the decision: what has happened since then causes no event.
   const now = decision.at;
   const waits: number[] = [];
   // A third of the lease's duration: two renewals may fail before it expires.
-  if (decision.states.some(isAtWork)) waits.push((options.leaseSeconds * 1000) / 3);
+  if (decision.states.some(isAtWork)) waits.push((seconds * 1000) / 3);
   // Of a node that runs its target, too: until then its daemon is told to leave the disk alone.
   const isHeld = decision.states.some(({ claims: { holders } }) => diskHolder(holders) !== undefined);
   if (isHeld || decision.skipped.length > 0 || decision.slotsTaken || decision.domainWaits.size > 0)
@@ -326,7 +332,7 @@ function choiceLimits(
     soak: settings.soak,
     unhealthyAfter: settings.unhealthyAfter,
     now,
-    operatorNode: options.operatorNode,
+    operatorNode: options.pace.operatorNode,
     domains,
   };
 }

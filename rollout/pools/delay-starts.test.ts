@@ -12,11 +12,11 @@ import {
   type StateFields,
   someSettings,
 } from '../../test/fixtures/objects.ts';
+import { anObservation, type ObservationFields } from '../../test/fixtures/pool-observed.ts';
 import type { HoldState } from '../gates/hold.ts';
 import { delayStarts } from './delay-starts.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeTarget } from './node-target.ts';
-import type { PoolObservation } from './pool-observation.ts';
 import type { PoolTarget } from './pool-target.ts';
 
 const WAIT = { reason: 'AwaitingPools', message: 'pool canary is not Updated' } as const;
@@ -34,16 +34,11 @@ const runs = (config: string, currentImage?: string): MachineConfigNode['status'
 /** Each of the nodes could start. */
 function starts(
   states: readonly NodeState[],
-  seen: Partial<PoolObservation>,
+  seen: ObservationFields,
   status: MachineConfigNode['status'] = runs('rendered-1'),
 ) {
-  const observation: PoolObservation = {
-    pool: aPool('worker'),
-    settings: someSettings(),
+  const observation = anObservation({
     target: NEXT,
-    policyDigest: undefined,
-    imageSigningKeys: undefined,
-    whyIrreconcilable: () => undefined,
     nodes: states.map(({ name }) => ({
       node: aNode(name),
       machineConfigNode: aMachineConfigNode(name, {}, status),
@@ -52,7 +47,7 @@ function starts(
       machineDeleting: false,
     })),
     ...seen,
-  };
+  });
   const begin = states.map(({ name }) => ({ name, level: 'Disrupt' }) as const);
   const within = delayStarts(begin, { ...observation, states, settled: 0, halt: { kind: 'none' }, now: 0 });
   return { begin: within.begin.map(({ name }) => name).join(), waits: within.waits };
@@ -84,7 +79,7 @@ describe('a pool that waits for another', () => {
 });
 
 describe('a pool that alerts hold back', () => {
-  const held = (state: HoldState): Partial<PoolObservation> => ({
+  const held = (state: HoldState): ObservationFields => ({
     settings: someSettings({ holdOnAlerts: readAlerts(['severity="critical"']) }),
     alerts: () => state,
   });
@@ -212,7 +207,7 @@ describe('what undoes a change waits for nothing', () => {
     expect(starts(states, seen, runs('rendered-2'))).toEqual({ begin: 'a,b', waits: [] });
   });
 
-  it.each<[string, Partial<PoolObservation>, MachineConfigNode['status']]>([
+  it.each<[string, ObservationFields, MachineConfigNode['status']]>([
     ['the pool has completed a later rollout', { pool: completed('rendered-2') }, runs('rendered-2')],
     [
       'the node goes forward',
@@ -251,7 +246,7 @@ describe('a pool that must not get a vulnerability', () => {
     build: 'build-2',
     sameContent: new Set([image('2')]),
   };
-  const BRINGS: Partial<PoolObservation> = {
+  const BRINGS: ObservationFields = {
     settings: someSettings({ holds: { vulnerabilities: 'high' } }),
     target: NEXT_IMAGE,
     targetBases: { bases: [], compared: [] },

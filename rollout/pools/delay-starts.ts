@@ -89,7 +89,7 @@ export function startDisruptions(begin: Choice['begin'], context: GateContext): 
  * @returns whether a node leaves its turn to one that does not wait for a quorum.
  */
 export function givesWay(
-  { quorum: holdOn, states }: GateContext,
+  { gateInputs: { quorum: holdOn }, states }: GateContext,
   mayStart: (node: NodeState) => boolean,
 ): (node: NodeState) => boolean {
   if (holdOn === undefined) return () => false;

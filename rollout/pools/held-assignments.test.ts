@@ -46,8 +46,8 @@ describe('while somebody else holds a node, it gets no other target to stage', (
     expect(held.skipped).toEqual([
       { name: 'a', reason: 'LeaseHeld', message: 'its lease is held by node-maintenance' },
     ]);
-    const settings = poolSettings({ metadata: { name: 'worker' } }, defaultRolloutOptions);
-    expect(lookAgainAfter(held, settings, defaultRolloutOptions)).toBe(30_000);
+    const settings = poolSettings({ metadata: { name: 'worker' } }, defaultRolloutOptions.pace);
+    expect(lookAgainAfter(held, settings, defaultRolloutOptions.leases)).toBe(30_000);
     expect(assigned({ lease: { by: 'nobody' } })).toBe(NEXT);
   });
 
@@ -57,8 +57,8 @@ describe('while somebody else holds a node, it gets no other target to stage', (
     expect(held.skipped).toEqual([
       { name: 'a', reason: 'LeaseHeld', message: 'its lease is held by node-maintenance' },
     ]);
-    const settings = poolSettings({ metadata: { name: 'worker' } }, defaultRolloutOptions);
-    expect(lookAgainAfter(held, settings, defaultRolloutOptions)).toBe(30_000);
+    const settings = poolSettings({ metadata: { name: 'worker' } }, defaultRolloutOptions.pace);
+    expect(lookAgainAfter(held, settings, defaultRolloutOptions.leases)).toBe(30_000);
     expect(decide([unassigned], { paused: true }).skipped).toHaveLength(1);
   });
 
@@ -93,7 +93,7 @@ describe('while somebody else holds a node, it gets no other target to stage', (
       machineConfigNode: aMachineConfigNode('own', { configVersion: { desired: NEXT } }, { plan }),
     });
     const steps = (more: Partial<ObservedNode>) =>
-      decide([own, observed('a', more)], { maxUnavailable: 2 }, { operatorNode: 'own' }).steps.size;
+      decide([own, observed('a', more)], { maxUnavailable: 2 }, { pace: { operatorNode: 'own' } }).steps.size;
     expect([steps({}), steps({ lease: other })]).toEqual([0, 1]);
   });
 
@@ -123,14 +123,15 @@ describe('while somebody else holds a node, it gets no other target to stage', (
         ...more,
       });
     const next = (more: Partial<ObservedNode>) =>
-      decide([staging(more), observed('a')], {}, { stagingLimit: 1 }).assign.get('a')?.target.config;
+      decide([staging(more), observed('a')], {}, { pace: { stagingLimit: 1 } }).assign.get('a')?.target
+        .config;
     expect([next({}), next({ lease: other })]).toEqual([OLD, NEXT]);
 
     const plan = { config: NEXT, staged: true, actions: [...REBOOT], causes: [], source: 'x' };
     const spec = { configVersion: { desired: NEXT } };
     const own = observed('own', { machineConfigNode: aMachineConfigNode('own', spec, { plan }) });
     const steps = (more: Partial<ObservedNode>) =>
-      decide([own, staging(more)], { maxUnavailable: 2 }, { operatorNode: 'own' }).steps.size;
+      decide([own, staging(more)], { maxUnavailable: 2 }, { pace: { operatorNode: 'own' } }).steps.size;
     expect([steps({}), steps({ lease: other })]).toEqual([0, 1]);
   });
 

@@ -15,12 +15,13 @@ import {
   type StateFields,
   someSettings,
 } from '../../test/fixtures/objects.ts';
+import { anObservation, type ObservationFields } from '../../test/fixtures/pool-observed.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { chooseNodes } from './choose-nodes.ts';
 import { decidePool, lookAgainAfter } from './decide-pool.ts';
 import { newNodesVerdict, overdueNodes, type WaitingNode } from './new-nodes.ts';
 import type { NodeState } from './node-state.ts';
-import type { ObservedNode, PoolObservation } from './pool-observation.ts';
+import type { ObservedNode } from './pool-observation.ts';
 import type { PoolTarget } from './pool-target.ts';
 
 const REGISTERED = '2026-06-01T00:00:00Z';
@@ -73,21 +74,8 @@ const updated = (node: Node, config = NEW) =>
     ),
   );
 
-const decide = (nodes: readonly ObservedNode[], seen: Partial<PoolObservation> = {}, now = NOW) =>
-  decidePool(
-    {
-      pool: aPool('worker'),
-      settings: someSettings(),
-      target: NEXT,
-      policyDigest: undefined,
-      imageSigningKeys: undefined,
-      whyIrreconcilable: () => undefined,
-      nodes,
-      ...seen,
-    },
-    defaultRolloutOptions,
-    now,
-  );
+const decide = (nodes: readonly ObservedNode[], seen: ObservationFields = {}, now = NOW) =>
+  decidePool(anObservation({ target: NEXT, nodes, ...seen }), defaultRolloutOptions, now);
 
 const CLOSED = someSettings({
   maintenanceWindows: readWindows([{ schedule: '0 3 1 1 *', duration: '1h' }]),
@@ -270,13 +258,13 @@ describe('the startup taint', () => {
 });
 
 describe('a new node that takes too long', () => {
-  const overdueAt = Date.parse(REGISTERED) + defaultRolloutOptions.newNodeReportAfterSeconds * 1000;
+  const overdueAt = Date.parse(REGISTERED) + defaultRolloutOptions.reports.newNodeAfterSeconds * 1000;
   const paused = { pool: aPool('worker', { paused: true }) };
 
   it('is overdue at its deadline, when the pool is looked at again', () => {
     const decision = decide([staged(tainted('new'))], paused, overdueAt - 1_000);
     expect(overdueNodes(decision.startup, overdueAt - 1_000)).toEqual([]);
-    expect(lookAgainAfter(decision, someSettings(), defaultRolloutOptions)).toBe(1_000);
+    expect(lookAgainAfter(decision, someSettings(), defaultRolloutOptions.leases)).toBe(1_000);
     expect(overdueNodes(decision.startup, overdueAt)).toHaveLength(1);
   });
 

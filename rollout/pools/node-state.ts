@@ -4,7 +4,7 @@ import type { SeenNode } from '../gates/seen-node.ts';
 import { claimsOn, type NodeClaims } from './claims.ts';
 import { isControlPlane } from './new-node.ts';
 import { availabilityOf, type NodeAvailability } from './node-availability.ts';
-import { type NodeUpdate, updateOf } from './node-update.ts';
+import { type UpdateState, updateOf } from './update-state.ts';
 import { type Work, workOn } from './work.ts';
 
 /** One node of a pool, as the deciders see it. */
@@ -19,7 +19,7 @@ export interface NodeState {
   readonly availability: NodeAvailability;
   readonly claims: NodeClaims;
   readonly work: Work;
-  readonly update: NodeUpdate;
+  readonly update: UpdateState;
 }
 
 export interface NodeObservation extends SeenNode, Pick<NodeClaims, 'holders' | 'handover'> {

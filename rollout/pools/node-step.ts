@@ -3,7 +3,7 @@ import type { Grant } from '../../api/machine-config-node.ts';
 import { isTaken } from '../node-leases.ts';
 import type { NodeClaims } from './claims.ts';
 import type { NodeState } from './node-state.ts';
-import { provesTarget } from './node-update.ts';
+import { provesTarget } from './update-state.ts';
 import type { Work } from './work.ts';
 
 /** What the operator does for one node next. */

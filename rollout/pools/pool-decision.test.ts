@@ -13,10 +13,11 @@ import {
   RESTART,
   someSettings,
 } from '../../test/fixtures/objects.ts';
+import { anObservation, type ObservationFields } from '../../test/fixtures/pool-observed.ts';
 import { aClosedWindow } from '../../test/fixtures/pool-status-inputs.ts';
-import { defaultRolloutOptions, type RolloutOptions } from '../options.ts';
+import { type OptionChanges, someOptions } from '../../test/fixtures/rollout-options.ts';
 import { decidePool, lookAgainAfter, type PoolDecision } from './decide-pool.ts';
-import { noneSettled, type ObservedNode, type PoolObservation } from './pool-observation.ts';
+import { noneSettled, type ObservedNode } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 
@@ -66,25 +67,22 @@ const notReady = (name: string) => aNode(name, { status: { conditions: [conditio
 const cordoned = (name: string) => aNode(name, { spec: { unschedulable: true } });
 
 interface Case {
-  readonly options?: Partial<RolloutOptions>;
+  readonly options?: OptionChanges;
   readonly settings?: Partial<PoolSettings>;
   readonly spec?: Parameters<typeof aPool>[1];
-  readonly observation?: Partial<PoolObservation>;
+  readonly observation?: ObservationFields;
 }
 
 function decide(nodes: readonly ObservedNode[], { options, settings, spec, observation }: Case = {}) {
   return decidePool(
-    {
+    anObservation({
       pool: aPool('worker', spec),
       settings: someSettings(settings),
       target: TARGET,
-      policyDigest: undefined,
-      imageSigningKeys: undefined,
-      whyIrreconcilable: () => undefined,
       nodes,
       ...observation,
-    },
-    { ...defaultRolloutOptions, ...options },
+    }),
+    someOptions(options),
     NOW,
   );
 }
@@ -124,7 +122,7 @@ describe('steps', () => {
 
   it('the node that the operator runs on comes last', () => {
     const nodes = [staged('a'), staged('b')];
-    expect(stepsOf(decide(nodes, { options: { operatorNode: 'a' } }))).toEqual(['take b']);
+    expect(stepsOf(decide(nodes, { options: { pace: { operatorNode: 'a' } } }))).toEqual(['take b']);
     expect(stepsOf(decide(nodes))).toEqual(['take a']);
   });
 });
@@ -262,7 +260,7 @@ describe('when to look again', () => {
       { ...empty, ...decision },
       someSettings({ soak: 5_000, unhealthyAfter: 600_000, ...settings }),
       {
-        leaseSeconds: 300,
+        seconds: 300,
       },
     );
   /** @param hadRun ms for which its update had held by then. */

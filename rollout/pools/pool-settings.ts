@@ -8,7 +8,7 @@ import { annotations } from '../../api/names.ts';
 import { readSettings, type SetPool } from '../../api/pool-settings/read-settings.ts';
 import type { SettingValues } from '../../api/pool-settings/table.ts';
 import { formatSchemaError } from '../../api/schema-message.ts';
-import type { RolloutOptions } from '../options.ts';
+import type { PaceOptions } from '../options.ts';
 import type { Hooks } from './hooks.ts';
 
 /** What an admin has set for one pool (api/pool-settings/table.ts), with the operator's own settings behind. */
@@ -31,10 +31,10 @@ export interface PoolSettings extends Omit<SettingValues, 'hooksBefore' | 'hooks
 /** Reads a pool's settings and the requests on it. */
 export function poolSettings(
   pool: SetPool,
-  options: Pick<RolloutOptions, 'soakSeconds' | 'failureThreshold' | 'unhealthyAfterSeconds'>,
+  pace: Pick<PaceOptions, 'soakSeconds' | 'failureThreshold' | 'unhealthyAfterSeconds'>,
 ): PoolSettings {
-  const { failureThreshold } = options;
-  const [soak, unhealthyAfter] = [options.soakSeconds * 1000, options.unhealthyAfterSeconds * 1000];
+  const { failureThreshold } = pace;
+  const [soak, unhealthyAfter] = [pace.soakSeconds * 1000, pace.unhealthyAfterSeconds * 1000];
   const { values, closed, problems, warnings } = readSettings(pool, {
     soak,
     unhealthyAfter,

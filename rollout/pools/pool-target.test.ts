@@ -12,28 +12,26 @@ import {
   image,
 } from '../../test/fixtures/objects.ts';
 import type { NodeTarget } from './node-target.ts';
-import { nodeTarget, type PoolTargetInputs, poolTarget } from './pool-target.ts';
+import { type BuiltImages, nodeTarget, type PoolTargetInputs, poolTarget } from './pool-target.ts';
 
 const CONFIG = 'rendered-worker-1';
-const target = (more: Partial<PoolTargetInputs> = {}) =>
+type Fields = Partial<Omit<PoolTargetInputs, 'images'> & BuiltImages>;
+const target = ({ builds = [], checkOf = () => undefined, unlisted = () => [], ...more }: Fields = {}) =>
   poolTarget({
     pool: aPool('worker', { configuration: { name: CONFIG } }),
     rendered: aRenderedConfig(CONFIG, 'stock@sha256:0'),
     machineOSConfig: undefined,
     coverage: 'excluded',
     hasImages: () => false,
-    builds: [],
-    policyDigest: 'sha256:p',
-    record: aRecord(aPool('worker'), ...(more.builds ?? []).flatMap(madeBy)),
-    checkOf: () => undefined,
-    unlisted: () => [],
+    record: aRecord(aPool('worker'), ...builds.flatMap(madeBy)),
+    images: { builds, policyDigest: 'sha256:p', checkOf, unlisted },
     ...more,
   });
 const madeBy = ({ spec, status }: MachineOSBuild): NodeTarget[] =>
   status?.digestedImagePushSpec === undefined
     ? []
     : [{ config: spec.machineConfig.name, image: status.digestedImagePushSpec }];
-const layered = (builds: PoolTargetInputs['builds'], named?: string) =>
+const layered = (builds: BuiltImages['builds'], named?: string) =>
   target({ machineOSConfig: aMachineOSConfig('worker', named), builds });
 
 describe('a pool without a MachineOSConfig', () => {
@@ -221,7 +219,7 @@ describe('a relabelled image', () => {
 describe('an image that is not recorded', () => {
   const made = aBuild('b', CONFIG, { status: aSuccess('1') });
   const build = { ...made, spec: { ...made.spec, baseImage: 'stock@sha256:0' } };
-  const unrecorded = (built: MachineOSBuild, more: Partial<PoolTargetInputs> = {}) =>
+  const unrecorded = (built: MachineOSBuild, more: Fields = {}) =>
     target({ machineOSConfig: aMachineOSConfig('worker'), builds: [built], record: [], ...more });
   const on = (
     status: Partial<MachineOSBuild['status']>,
@@ -242,7 +240,7 @@ describe('an image that is not recorded', () => {
     });
   });
 
-  it.each<[string, MachineOSBuild, Partial<PoolTargetInputs>, RegExp]>([
+  it.each<[string, MachineOSBuild, Fields, RegExp]>([
     [
       'it is not what the MachineConfigs say',
       build,

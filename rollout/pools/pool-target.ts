@@ -73,6 +73,21 @@ export function configOf(target: PoolTarget): string | undefined {
   }
 }
 
+/** What the builds of a pool and their images say. */
+export interface BuiltImages {
+  /** Every MachineOSBuild of the pool's MachineOSConfig. */
+  readonly builds: readonly MachineOSBuild[];
+  /** Digest of the disruption policies in force. */
+  readonly policyDigest: string | undefined;
+  /** What the check of the image of a build that is not recorded found; undefined before it is checked. */
+  readonly checkOf: (build: MachineOSBuild) => ImageCheck | undefined;
+  /**
+   * The rendered configs that nodes run and from which the label of the build's image has no transition under the
+   * policies in force, although one would cost less than a reboot (disruption/label-coverage.ts).
+   */
+  readonly unlisted: (build: MachineOSBuild) => readonly string[];
+}
+
 export interface PoolTargetInputs {
   readonly pool: MachineConfigPool;
   /** The MachineConfig that `pool.spec.configuration.name` names, where it exists. */
@@ -85,19 +100,9 @@ export interface PoolTargetInputs {
   readonly coverage: LayeringCoverage;
   /** Asks whether a node of the pool runs an image. */
   readonly hasImages: () => boolean;
-  /** Every MachineOSBuild of that MachineOSConfig. */
-  readonly builds: readonly MachineOSBuild[];
-  /** Digest of the disruption policies in force. */
-  readonly policyDigest: string | undefined;
   /** What the pool's nodes may run. */
   readonly record: PoolRecord;
-  /** What the check of the image of a build found; undefined before it is checked. */
-  readonly checkOf: (build: MachineOSBuild) => ImageCheck | undefined;
-  /**
-   * The rendered configs that nodes run and from which the label of the build's image has no transition, although one
-   * would cost less than a reboot (disruption/label-coverage.ts).
-   */
-  readonly unlisted: (build: MachineOSBuild) => readonly string[];
+  readonly images: BuiltImages;
 }
 
 /**
@@ -115,7 +120,7 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
   if (config === undefined || config === '') return { kind: 'none', why: notRenderedBecause(pool) };
   if (rendered === undefined) return { kind: 'none', why: `MachineConfig ${config} does not exist` };
   const standard = standardTarget(config, rendered);
-  const { record, builds } = inputs;
+  const { record, images } = inputs;
   const initialTarget = lastImage(record) ?? standard;
   if (machineOSConfig === undefined) {
     const why = awaitedConfig(inputs);
@@ -128,7 +133,7 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
   const image = build?.status?.digestedImagePushSpec;
   if (build === undefined || image === undefined || !hasCondition(build, 'Succeeded'))
     return { kind: 'awaiting-image', config, ...awaited(build, machineOSConfig, config), initialTarget };
-  const unlisted = inputs.unlisted(build);
+  const unlisted = images.unlisted(build);
   if (unlisted.length > 0) {
     const why = `the image of MachineOSBuild ${build.metadata.name} is to be labelled again: its label has no transition from ${unlisted.join(' and ')}, which nodes run`;
     return { kind: 'awaiting-image', config, state: 'BuildPending', why, initialTarget };
@@ -136,10 +141,10 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
   if (!isRecordedBuild(record, build)) {
     const { repositoryOwner } = inputs;
     const refusal = buildRefusal(build, { machineOSConfig, repositoryOwner, rendered });
-    const check = refusal === undefined ? inputs.checkOf(build) : { kind: 'refused' as const, why: refusal };
+    const check = refusal === undefined ? images.checkOf(build) : { kind: 'refused' as const, why: refusal };
     return { kind: 'awaiting-image', config, ...unrecorded(build, image, check), initialTarget };
   }
-  const sameContent = recordedOfSameContent(builds, build, record);
+  const sameContent = recordedOfSameContent(images.builds, build, record);
   return { kind: 'layered', target: { config, image }, build: build.metadata.name, sameContent };
 }
 
@@ -214,16 +219,17 @@ export function standardTarget(config: string, rendered: MachineConfig): NodeTar
 /**
  * The newest build of the rendered config under the policies in force; the one the builder names goes before others.
  */
-function matchingBuild(inputs: PoolTargetInputs, config: string): MachineOSBuild | undefined {
-  const fitting = inputs.builds.filter(
+function matchingBuild(
+  { images: { builds, policyDigest }, machineOSConfig }: PoolTargetInputs,
+  config: string,
+): MachineOSBuild | undefined {
+  const fitting = builds.filter(
     ({ spec, metadata }) =>
       spec.machineConfig.name === config &&
       metadata.deletionTimestamp === undefined &&
-      (spec.policyDigest === undefined ||
-        inputs.policyDigest === undefined ||
-        spec.policyDigest === inputs.policyDigest),
+      (spec.policyDigest === undefined || policyDigest === undefined || spec.policyDigest === policyDigest),
   );
-  const named = inputs.machineOSConfig?.status?.machineOSBuild?.name;
+  const named = machineOSConfig?.status?.machineOSBuild?.name;
   return fitting.find(({ metadata }) => metadata.name === named) ?? fitting.toSorted(byCreation).at(-1);
 }
 

@@ -13,6 +13,7 @@ import {
   REBOOT,
   someSettings,
 } from '../../test/fixtures/objects.ts';
+import { anObservation } from '../../test/fixtures/pool-observed.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { decidePool, type PoolDecision } from './decide-pool.ts';
 import type { ObservedNode } from './pool-observation.ts';
@@ -135,17 +136,14 @@ function decide(
 ): PoolDecision {
   const pool = poolWith(maxUnavailable);
   return decidePool(
-    {
+    anObservation({
       pool,
       target,
       nodes,
-      policyDigest: undefined,
-      imageSigningKeys: undefined,
       settings: someSettings({ autoRollback: true }),
-      whyIrreconcilable: () => undefined,
       lastGood: () => lastGoodOf(nodes, target, pool),
-    },
-    { ...defaultRolloutOptions, stagingLimit: 100 },
+    }),
+    defaultRolloutOptions,
     NOW,
   );
 }

@@ -1,24 +1,13 @@
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
 import { byCreation } from '../../api/order.ts';
-import type { ImageCheck } from './admit-image.ts';
+import type { BuiltImages } from './pool-target.ts';
 import { buildsOfSameContent, hasCondition } from './same-content.ts';
 
 /** What the builds of a pool and their images say about the image that the pool is rolled back to. */
-export interface ImageKnowledge {
-  /** Every MachineOSBuild of the pool's MachineOSConfig. */
-  readonly builds: readonly MachineOSBuild[];
-  /** Digest of the disruption policies in force. */
-  readonly policyDigest: string | undefined;
-  /**
-   * The rendered configs that nodes run and from which the label of the build's image has no transition under the
-   * policies in force, although one would cost less than a reboot (disruption/label-coverage.ts).
-   */
-  readonly unlisted: (build: MachineOSBuild) => readonly string[];
+export interface ImageKnowledge extends BuiltImages {
   /** @returns whether the image of a build is in the record of the pool. */
   readonly isRecorded: (build: MachineOSBuild) => boolean;
-  /** What the check of the image of a build that is not recorded found; undefined before it is checked. */
-  readonly checkOf: (build: MachineOSBuild) => ImageCheck | undefined;
 }
 
 /** The label of an image by which nodes are rolled back. */

@@ -20,14 +20,15 @@ import {
   predictForNodes,
   type RenderingTransition,
 } from '../../predict/rendering/predicted-transitions.ts';
-import type { Caches } from '../caches.ts';
+import type { Caches, ImageSourceCaches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
 
 export interface PredictionsParts {
   readonly client: ApiClient;
-  readonly caches: Caches;
+  readonly caches: ImageSourceCaches &
+    Pick<Caches, 'machineConfigs' | 'machineConfigNodes' | 'machineConfigurations'>;
   readonly log: Logger;
-  readonly options: RolloutOptions;
+  readonly options: Pick<RolloutOptions, 'hosts'>;
 }
 
 /**
@@ -53,7 +54,8 @@ export class Predictions {
       layered: nodes.some(({ status }) => status?.mode === 'Layered'),
       configs: (config) => caches.machineConfigs.get(config),
       to: rendered,
-      policies: policiesOfPool(status, pool.metadata.name)?.policies ?? effectivePolicies(undefined, options),
+      policies:
+        policiesOfPool(status, pool.metadata.name)?.policies ?? effectivePolicies(undefined, options.hosts),
     });
   }
 

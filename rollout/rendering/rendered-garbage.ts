@@ -5,14 +5,14 @@ import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { aboutChange, type EventRecorder } from '../../cluster/events.ts';
 import { isNamedFor } from '../../machineconfig/rendered-name.ts';
-import type { Caches } from '../caches.ts';
+import type { NodeCaches, PoolCaches } from '../caches.ts';
 import { isOrphanedRevision } from '../pools/pool-record.ts';
 import { expiredRenderings, isOwnedBy } from './pool-rendering.ts';
 import { isOrphaned, withKeeper } from './rendered-owners.ts';
 
 export interface RenderedGarbageParts {
   readonly client: ApiClient;
-  readonly caches: Caches;
+  readonly caches: NodeCaches & PoolCaches;
   readonly events: EventRecorder;
   readonly log: Logger;
 }

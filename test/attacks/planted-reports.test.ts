@@ -7,16 +7,9 @@ import { compareImages } from '../../image/vulnerabilities/compare-images.ts';
 import { targetBases } from '../../rollout/gates/vulnerabilities.ts';
 import { delayStarts } from '../../rollout/pools/delay-starts.ts';
 import type { PoolTarget } from '../../rollout/pools/pool-target.ts';
-import {
-  aMachineConfigNode,
-  aNode,
-  aPool,
-  aState,
-  image,
-  REBOOT,
-  someSettings,
-} from '../fixtures/objects.ts';
+import { aMachineConfigNode, aNode, aState, image, REBOOT, someSettings } from '../fixtures/objects.ts';
 import { deadline } from '../fixtures/patience.ts';
+import { anObservation } from '../fixtures/pool-observed.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../fixtures/registry/memory-registry.ts';
 
@@ -132,23 +125,22 @@ test('what a report says delays starts, and keeps no node from a rollback', () =
   };
   const waits = (goal: PoolTarget) => {
     const states = [aState('a', { progress: { kind: 'staged', actions: REBOOT } })];
-    const context = {
-      pool: aPool('worker'),
+    const observation = anObservation({
       settings: someSettings({ holds: { vulnerabilities: 'low' } }),
       target: goal,
-      policyDigest: undefined,
-      imageSigningKeys: undefined,
-      whyIrreconcilable: () => undefined,
       targetBases: targetBases([build], target),
       nodes: [
         {
           node: aNode('a'),
           machineConfigNode: aMachineConfigNode('a', {}, { baseImage: from }),
-          lease: { by: 'nobody' as const },
+          lease: { by: 'nobody' },
           inMaintenance: false,
           machineDeleting: false,
         },
       ],
+    });
+    const context = {
+      ...observation,
       states,
       settled: 0,
       halt: { kind: 'none' as const },

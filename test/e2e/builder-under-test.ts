@@ -26,10 +26,10 @@ import { builderDeployment } from '../../opt-in/builder-deployment.ts';
 import { builderRights } from '../../opt-in/builder-rights.ts';
 import { decideSigningKeys, SigningKeys } from '../../opt-in/signing-keys.ts';
 import { allCaches, createCaches } from '../../rollout/caches.ts';
-import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { believeBuilds } from '../fixtures/objects.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
+import { type OptionChanges, someOptions } from '../fixtures/rollout-options.ts';
 import {
   type ClusterUnderTest,
   log,
@@ -201,12 +201,13 @@ export type OperatorParts = Pick<RolloutParts, 'now' | 'telemetry'> & {
 export async function runOperator(
   cluster: ClusterUnderTest,
   signal: AbortSignal,
-  more: Partial<RolloutOptions> = {},
+  more: OptionChanges = {},
   { plainHttp, ...parts }: OperatorParts = {},
 ): Promise<void> {
   const client = await cluster.clientOf('shale-operator');
   const events = createEventRecorder(client, 'shale-operator', log);
-  const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0, ...more };
+  const rendering = { delayMs: 0, ...more.rendering };
+  const options = someOptions({ namespace: NAMESPACE, ...more, rendering });
   const caches = createCaches(client, options, log);
   const proveImage =
     plainHttp === undefined ? believeBuilds : imageProver({ client, namespace: NAMESPACE, plainHttp, log });
@@ -228,7 +229,7 @@ export async function runLayering(
   const client = await cluster.clientOf('shale-operator');
   const registry = { client, namespace: NAMESPACE, plainHttp };
   const events = createEventRecorder(client, 'shale-operator', log);
-  const caches = createCaches(client, { ...defaultRolloutOptions, namespace: NAMESPACE }, log);
+  const caches = createCaches(client, someOptions({ namespace: NAMESPACE }), log);
   const builder = builderDeployment(NAMESPACE, 'registry.example.com/shale:1', []);
   const layering = {
     namespace: NAMESPACE,

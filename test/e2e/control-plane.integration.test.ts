@@ -1,12 +1,13 @@
 /** Nodes of the control plane go one at a time, and only while the others keep etcd's quorum. */
+
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
-import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
+import type { OptionChanges } from '../fixtures/rollout-options.ts';
 import { seen } from './cluster-under-test.ts';
 import { podOn } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
@@ -19,11 +20,10 @@ const GUARD = 'etcd-guard';
 
 /** A cluster of its own: who votes is a matter of all of its nodes. */
 async function startControlPlane(
-  options: Partial<RolloutOptions> = {},
+  options: OptionChanges = {},
 ): Promise<{ readonly fleet: FleetUnderTest; readonly etcd: Etcd }> {
-  const { drain } = defaultRolloutOptions;
   const fleet = await startFleetUnderTest(deadline(300_000), {
-    drain: { ...drain, retrySeconds: { min: 0.05, max: 0.5 } },
+    drain: { retrySeconds: { min: 0.05, max: 0.5 } },
     ...options,
   });
   onTestFinished(() => fleet.stop());
@@ -92,7 +92,7 @@ const grantOf = async (fleet: FleetUnderTest, node: string) =>
 test('a cluster of three nodes, control plane and workers at once: one goes at a time, each once etcd and its budget let it, the one of the operator last', {
   timeout: patience(240_000),
 }, async () => {
-  const { fleet, etcd } = await startControlPlane({ operatorNode: 'cp-0' });
+  const { fleet, etcd } = await startControlPlane({ pace: { operatorNode: 'cp-0' } });
   const byRole = (role: string) => ({ nodeSelector: { matchLabels: { [role]: '' } }, maxUnavailable: 3 });
   await fleet.addPool('master', byRole(CONTROL_PLANE));
   await fleet.addPool('worker', byRole(WORKER));
@@ -167,7 +167,7 @@ test('a member of etcd that is not Ready holds the others: plan, explain and the
 test('the only node of a cluster is updated: plan says what that means, and nothing is evicted', {
   timeout: patience(120_000),
 }, async () => {
-  const { fleet, etcd } = await startControlPlane({ operatorNode: 'only-0' });
+  const { fleet, etcd } = await startControlPlane({ pace: { operatorNode: 'only-0' } });
   await fleet.addPool('master');
   await fleet.addNode('only-0', 'master', { labels: both });
   await etcd.start('only-0');

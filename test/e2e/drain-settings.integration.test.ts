@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ConfigMaps, Nodes, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type OperatorTelemetry, startOperatorTelemetry } from '../../operator/status.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { blockDrain, podOn } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
@@ -16,7 +15,6 @@ let telemetry: OperatorTelemetry;
 beforeAll(async () => {
   telemetry = await startOperatorTelemetry(0, '127.0.0.1');
   const drain = {
-    ...defaultRolloutOptions.drain,
     reportAfterSeconds: 1,
     retrySeconds: { min: 0.05, max: 0.5 },
     gracePeriodSeconds: 7,

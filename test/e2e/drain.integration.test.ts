@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DaemonSets, Leases, Nodes, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { blockDrain, podOn } from './drain-under-test.ts';
@@ -13,9 +12,8 @@ const signal = deadline(300_000);
 const inDefault = { namespace: 'default', signal };
 let fleet: FleetUnderTest;
 beforeAll(async () => {
-  const { drain } = defaultRolloutOptions;
   fleet = await startFleetUnderTest(signal, {
-    drain: { ...drain, reportAfterSeconds: 1, retrySeconds: { min: 0.05, max: 0.5 } },
+    drain: { reportAfterSeconds: 1, retrySeconds: { min: 0.05, max: 0.5 } },
   });
   // In a cluster of one node nothing is drained.
   await fleet.addPool('elsewhere');

@@ -9,10 +9,10 @@ import type { SettingFields, SettingName } from '../../api/pool-settings/table.t
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
-import type { RolloutOptions } from '../../rollout/options.ts';
 import { type ShaleRun, shale } from '../cli/shale-process.ts';
 import { LiveFleet, type NodeScript } from '../fixtures/fleet/live-fleet.ts';
 import { deadline } from '../fixtures/patience.ts';
+import type { OptionChanges } from '../fixtures/rollout-options.ts';
 import { type OperatorParts, runOperator } from './builder-under-test.ts';
 import { type ClusterUnderTest, log, seen, startClusterUnderTest } from './cluster-under-test.ts';
 
@@ -32,7 +32,7 @@ export interface FleetParts extends OperatorParts {
 /** @param options beyond what makes the operator quick. */
 export async function startFleetUnderTest(
   signal: AbortSignal,
-  options: Partial<RolloutOptions> = {},
+  options: OptionChanges = {},
   { operator, ...parts }: FleetParts = {},
 ): Promise<FleetUnderTest> {
   const cluster = await startClusterUnderTest(signal);

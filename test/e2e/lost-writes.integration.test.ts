@@ -1,6 +1,7 @@
 /**
  * Each write of each process meets a server that is away: whether anything writes it later is seen only on a cluster.
  */
+
 import { tmpdir } from 'node:os';
 import { pino } from 'pino';
 import { describe, expect, test, vi } from 'vitest';
@@ -18,7 +19,6 @@ import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startRolloutControllers } from '../../operator/loop.ts';
 import { createCaches } from '../../rollout/caches.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type Cut, CutClient, type CutKind } from '../fixtures/fleet/cut-client.ts';
 import { LiveFleet } from '../fixtures/fleet/live-fleet.ts';
 import { WatchedCluster } from '../fixtures/fleet/watched-cluster.ts';
@@ -26,6 +26,7 @@ import { believeBuilds } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../fixtures/registry/memory-registry.ts';
+import { someOptions } from '../fixtures/rollout-options.ts';
 import { everyCase, samplePoints } from '../fixtures/sample.ts';
 
 const PROCESSES = ['operator', 'builder', 'daemons'] as const;
@@ -40,7 +41,7 @@ const TRIED = 3;
 
 const log = pino({ level: 'silent' });
 const noEvents = { normal: () => undefined, warning: () => undefined };
-const options = { ...defaultRolloutOptions, renderDelayMs: 0, soakSeconds: 0 };
+const options = someOptions({ rendering: { delayMs: 0 }, pace: { soakSeconds: 0 } });
 
 /** A registry with a stock image. */
 async function startRegistry() {

@@ -4,7 +4,6 @@ import { type Lease, Leases, type Node, Nodes, PodDisruptionBudgets, Pods } from
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { createInformer } from '../../cluster/informer.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { REBOOT, RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { log, seen } from './cluster-under-test.ts';
@@ -23,11 +22,10 @@ let watching: Promise<unknown>;
 const turns: { readonly what: string; readonly version: bigint }[] = [];
 
 beforeAll(async () => {
-  const { drain } = defaultRolloutOptions;
   fleet = await startFleetUnderTest(signal, {
     // Short, so that a test sees it renewed.
-    leaseSeconds: 6,
-    drain: { ...drain, retrySeconds: { min: 0.05, max: 0.5 } },
+    leases: { seconds: 6 },
+    drain: { retrySeconds: { min: 0.05, max: 0.5 } },
   });
   const leases = createInformer(fleet.client, Leases, { namespace, log });
   leases.onChange(({ type, object }) => noteTurn(`${type} ${object.metadata.name}`, object));

@@ -13,7 +13,7 @@ const signal = deadline(300_000);
 const CONTROL_PLANE = { 'node-role.kubernetes.io/control-plane': '' };
 let fleet: FleetUnderTest;
 beforeAll(async () => {
-  fleet = await startFleetUnderTest(signal, { operatorNode: 'plane-0' });
+  fleet = await startFleetUnderTest(signal, { pace: { operatorNode: 'plane-0' } });
 }, patience(60_000));
 afterAll(() => fleet.stop());
 

@@ -14,7 +14,11 @@ const HOUR = 3_600_000;
 let fleet: FleetUnderTest;
 let skippedMs = 0;
 beforeAll(async () => {
-  fleet = await startFleetUnderTest(signal, { stagingLimit: 2 }, { now: () => Date.now() + skippedMs });
+  fleet = await startFleetUnderTest(
+    signal,
+    { pace: { stagingLimit: 2 } },
+    { now: () => Date.now() + skippedMs },
+  );
   // In a cluster of one node nothing is drained.
   await fleet.addPool('elsewhere');
   await fleet.addNode('elsewhere-0', 'elsewhere');

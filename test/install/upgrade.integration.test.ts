@@ -2,6 +2,7 @@
  * An operator and a builder of this version come into a cluster that an older version has left. The registry of that
  * version's images is not there: what is finished has to be taken as it is.
  */
+
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +27,6 @@ import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startRolloutControllers } from '../../operator/loop.ts';
 import { imageProver } from '../../operator/proof/prove-image.ts';
 import { createCaches } from '../../rollout/caches.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { grantBuilderRights, runBuilderIn } from '../e2e/builder-under-test.ts';
 import {
@@ -40,6 +40,7 @@ import { stepDaemon } from '../fixtures/fleet/scripted-daemon.ts';
 import { keepingLaterFields, withLaterFields } from '../fixtures/later-fields.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
+import { someOptions } from '../fixtures/rollout-options.ts';
 
 const RECORDED = path.join(import.meta.dirname, 'testdata/objects-of-00694bb.yaml');
 /** Owners before what they own. */
@@ -93,7 +94,7 @@ describe.each([
     await putRecorded();
     await grantBuilderRights(cluster.client, signal);
     const client = await cluster.clientOf('shale-operator');
-    const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
+    const options = someOptions({ namespace: NAMESPACE, rendering: { delayMs: 0 } });
     const events = createEventRecorder(client, 'shale-operator', log);
     const caches = createCaches(client, options, log);
     const plainHttp = new Set([registry.host]);

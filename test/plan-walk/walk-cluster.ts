@@ -227,11 +227,13 @@ export class WalkCluster {
       machineOSConfig: this.#machineOSConfig(),
       coverage: 'excluded' as const,
       hasImages: () => false,
-      builds: this.builds,
-      policyDigest: policyDigest(this.#policies),
       record: this.#record,
-      checkOf: () => undefined,
-      unlisted: (build: MachineOSBuild) => this.#unlisted(build, nodes),
+      images: {
+        builds: this.builds,
+        policyDigest: policyDigest(this.#policies),
+        checkOf: () => undefined,
+        unlisted: (build: MachineOSBuild) => this.#unlisted(build, nodes),
+      },
     });
     const target = poolTarget(inputs());
     if (target.kind !== 'awaiting-image' || target.candidate === undefined) return target;

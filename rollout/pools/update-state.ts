@@ -17,7 +17,7 @@ import {
 } from './progress.ts';
 
 /** What a node is to run, and how far its daemon is with it. */
-export interface NodeUpdate {
+export interface UpdateState {
   /** Whether the spec has the target that the pool has for this node. */
   readonly assigned: boolean;
   readonly progress: Progress;
@@ -40,15 +40,18 @@ export interface NextBootState {
   readonly armed: boolean;
 }
 
-interface UpdateInputs {
+/** @returns how far the node's update is. */
+export function updateOf({
+  spec,
+  status,
+  assigned,
+  permitted = false,
+}: {
   readonly spec: MachineConfigNodeSpec;
   readonly status: MachineConfigNodeStatus | undefined;
   readonly assigned: boolean;
   readonly permitted?: boolean;
-}
-
-/** @returns how far the node's update is. */
-export function updateOf({ spec, status, assigned, permitted = false }: UpdateInputs): NodeUpdate {
+}): UpdateState {
   return {
     assigned,
     progress: progressOf(spec, status),
@@ -77,7 +80,7 @@ function nextBootOf(
  * @returns whether the node shows that the target works.
  */
 export function provesTarget(
-  { assigned, progress, liveFailure }: NodeUpdate,
+  { assigned, progress, liveFailure }: UpdateState,
   soak: number,
   now: number,
 ): boolean {
