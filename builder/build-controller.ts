@@ -132,11 +132,7 @@ export class BuildController {
           reason: type,
           message: message.slice(0, LONGEST_WAIT),
         } as const;
-        const conditions = setCondition(
-          before,
-          { ...condition, ...present({ observedGeneration: generation }) },
-          now(),
-        );
+        const conditions = setCondition(before, { ...condition, observedGeneration: generation }, now());
         const readiness = { kind: 'stalled', reason: type, message } as const;
         return {
           ...status,

@@ -130,7 +130,7 @@ export class BootImagePublisher {
   ): Promise<void> {
     const { client, now, signal } = this.#options;
     const type: MachineOSConfigConditionType = 'BootImagePublished';
-    const about = present({ observedGeneration: config.metadata.generation });
+    const about = { observedGeneration: config.metadata.generation };
     await updateStatus(
       client,
       MachineOSConfigs,
