@@ -161,7 +161,7 @@ function plainConnection({ cluster, server, token, ...tls }: PlainKubeconfig): C
   };
 }
 
-/** A kubeconfig's proxy-url counts for all that is sent to its cluster: kubectl, too, reads no NO_PROXY with it. */
+/** A kubeconfig's proxy-url is used for every request to its cluster: like kubectl, without NO_PROXY. */
 function proxiedBy(url: string | undefined): Pick<AgentOptions, 'proxyEnv'> {
   return url ? { proxyEnv: { HTTPS_PROXY: url, HTTP_PROXY: url } } : {};
 }

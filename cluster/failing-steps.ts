@@ -131,7 +131,7 @@ export interface FailingStepsParts {
    * reason.
    */
   readonly onReport?: (step: FailingStep) => void;
-  /** Called when what people are told has changed: a step is to be reported, or one that was has succeeded. */
+  /** Called when the reported steps have changed: a step started to fail, or one that failed has succeeded. */
   readonly onChange?: (object: StepObject) => void;
 }
 

@@ -45,7 +45,7 @@ function brokeOff(error: unknown, reason: unknown): boolean {
 export type ProcessPart = (signal: AbortSignal) => Promise<void>;
 
 /**
- * Runs parts of a process that make no sense without one another: when one fails, the others end, too.
+ * Runs parts of a process that depend on each other: when one fails, the others end as well.
  *
  * @returns once all have ended.
  * @throws what the first one threw that failed.

@@ -33,7 +33,7 @@ export interface BaseKnowledge {
 
 interface KnowingInput extends BaseKnowledge {
   readonly architecture: string;
-  /** Where the record goes, too. */
+  /** The record is pushed there as well. */
   readonly pushSpec: string;
   /** The stock image, by digest, where the base is an engine's image made of it. */
   readonly stockImage?: DigestedPullspec | undefined;

@@ -98,7 +98,9 @@ export function checkRunner({ root, rootInside, prefix }: CheckRunnerOptions): R
   };
 }
 
-/** Ends a check and, as timeout(1) hands the signal on, what it has started. One that has ended already is none. */
+/**
+ * Ends a check and, as timeout(1) hands the signal on, what it has started. A check that has already ended is ignored.
+ */
 function endGroup({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   try {

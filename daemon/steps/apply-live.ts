@@ -112,7 +112,7 @@ export class TargetMismatch extends Error {
 /**
  * Does what changes the running system.
  *
- * @throws LiveUpdateFailed for whatever goes wrong; the signal's reason when the daemon was told to end.
+ * @throws LiveUpdateFailed for whatever goes wrong; the signal's reason when the daemon is terminated.
  */
 async function orRequireReboot(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
   try {

@@ -24,7 +24,7 @@ interface LayerDescription {
 /** Bytes of a layer, uncompressed: a small blob can hold very many. */
 const MAX_UNCOMPRESSED = 64 * 1024 ** 3;
 
-/** Entries of a layer: a small blob can hold very many of these, too, and who reads a base remembers each. */
+/** Entries of a layer: a small blob can have very many of them, and each entry of a base image is kept in memory. */
 const MAX_ENTRIES = 1_000_000;
 
 interface ReadOptions {

@@ -144,7 +144,7 @@ function check(entry: LayerEntry): void {
   ) {
     throw new LayerEntriesError(path, 'is no absolute path without "..", "." or empty parts');
   }
-  // Above others, too: it would delete what the layers below have in place of it.
+  // Also in a layer above others: it would delete the entry of the layers below.
   if (path.includes(`/${WHITEOUT}`)) throw new LayerEntriesError(path, 'would be read as a whiteout');
   const attributes =
     entry.type === 'file' || entry.type === 'directory' ? Object.keys(entry.xattrs ?? {}) : [];
