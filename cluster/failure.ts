@@ -13,8 +13,9 @@ export interface Failure {
 }
 
 /**
- * For how long a step fails before it is reported, in ms. What is refused stays so until somebody changes something; an
- * API server that has just started may refuse for seconds what it allows, because its authorizer has read no role yet.
+ * For how long a step fails before it is reported, in ms. A refused request stays refused until somebody changes
+ * something; but an API server that has just started may refuse permitted requests for seconds, because its authorizer
+ * has not read any roles yet.
  */
 export const REPORT_AFTER: Readonly<Record<FailureKind, number>> = {
   Refused: 15_000,

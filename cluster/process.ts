@@ -20,8 +20,7 @@ export function shutdownSignal(): AbortSignal {
 }
 
 /**
- * Does a process's work until SIGTERM or SIGINT. What breaks off because of the signal, at whatever point, is how the
- * process ends, and no error.
+ * Does a process's work until SIGTERM or SIGINT. What is interrupted by the signal is not an error.
  *
  * @throws what the work throws for any other reason.
  */
