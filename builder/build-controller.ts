@@ -225,7 +225,7 @@ export class BuildController {
     return policiesOfPool(status, spec.machineConfigPool.name);
   }
 
-  /** What the label of an image has to list, and whether that of a build does. */
+  /** What the label of an image must list, and whether that of a build lists it. */
   #labelling(
     { spec }: MachineOSConfig,
     builds: readonly MachineOSBuild[],
@@ -288,7 +288,7 @@ export class BuildController {
     }
   }
 
-  /** Where the operator finds why the pool has no build: events expire, and nobody can wait for one. */
+  /** Where the operator finds why the pool has no build: events expire and can't be awaited. */
   async #writeWaiting(
     config: MachineOSConfig,
     { reason, why }: Omit<Extract<BuildDecision, { kind: 'wait' }>, 'kind'>,

@@ -55,7 +55,7 @@ export class EngineError extends Error {
   }
 }
 
-/** A command of the Containerfile failed: its author has to fix it. */
+/** A command of the Containerfile failed: its author must fix it. */
 export class StepFailed extends Error {
   override readonly name = 'StepFailed';
 }

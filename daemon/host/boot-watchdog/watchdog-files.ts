@@ -38,7 +38,7 @@ export interface WatchdogMark {
   readonly why: string;
 }
 
-/** What a unit said last stands in a status and an event, for everybody to read: no more of it than helps. */
+/** The last output of a unit is copied to a status and an event, which many users can read, so it is limited. */
 const LAST_CHARACTERS = 1_000;
 
 /** @returns what a mark says; undefined for a text that is not a mark. */

@@ -12,8 +12,8 @@ const IN_IMAGE = 'usr/share/rpm-ostree/extensions';
 const REPOSITORY_FILE = 'etc/yum.repos.d/coreos-extensions.repo';
 
 /**
- * Does work while the host knows the repository of an image, and takes it away again: rpm-ostree asks every repository
- * it knows, whatever it is to install.
+ * Runs work while the repository of an image is configured on the host, and removes it afterwards: rpm-ostree reads
+ * every configured repository, whatever it installs.
  *
  * @throws RegistryError, an Error if the image is not a repository, and what the work throws.
  */
@@ -36,7 +36,7 @@ export async function withPackageRepository<T>(
   }
 }
 
-/** Takes away what a daemon that was killed has left. @param root the running root. */
+/** Removes what a killed daemon has left. @param root the running root. */
 export async function removePackageRepository(root: string): Promise<void> {
   await rm(path.join(root, REPOSITORY_FILE), { force: true });
   await rm(directoryIn(root), { recursive: true, force: true });
