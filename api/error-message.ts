@@ -10,6 +10,11 @@ export function errorMessage(thrown: unknown): string {
   return connectionFailure(thrown) ?? (thrown.message || (typeof code === 'string' ? code : thrown.name));
 }
 
+/** @returns what was thrown, for what takes nothing but an Error. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}
+
 /** @returns why a file can't be read or written, for a message that names the file. */
 export function fileErrorMessage(thrown: unknown): string {
   const [, words] = (thrown instanceof Error && /^E[A-Z]+: (?<words>[^,]+),/.exec(thrown.message)) || [];

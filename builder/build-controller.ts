@@ -131,11 +131,7 @@ export class BuildController {
           reason: type,
           message: message.slice(0, LONGEST_WAIT),
         } as const;
-        const conditions = setCondition(
-          before,
-          { ...condition, ...present({ observedGeneration: generation }) },
-          now(),
-        );
+        const conditions = setCondition(before, { ...condition, observedGeneration: generation }, now());
         const readiness = { kind: 'stalled', reason: type, message } as const;
         return {
           ...status,
@@ -228,7 +224,7 @@ export class BuildController {
     return policiesOfPool(status, spec.machineConfigPool.name);
   }
 
-  /** What the label of an image has to list, and whether that of a build does. */
+  /** What the label of an image must list, and whether that of a build lists it. */
   #labelling(
     { spec }: MachineOSConfig,
     builds: readonly MachineOSBuild[],
@@ -290,7 +286,7 @@ export class BuildController {
     }
   }
 
-  /** Where the operator finds why the pool has no build: events expire, and nobody can wait for one. */
+  /** Where the operator finds why the pool has no build: events expire and can't be awaited. */
   async #writeWaiting(
     config: MachineOSConfig,
     { reason, why }: Omit<Extract<BuildDecision, { kind: 'wait' }>, 'kind'>,

@@ -14,7 +14,7 @@ import { ContainerfileError, PackageNameError } from '../predict/image/engine-sp
 export class BuildFailure extends Error {
   /** CamelCase, for the condition's reason. */
   readonly reason: BuildFailureReason;
-  /** Whether a retry may succeed: an unavailable registry comes back, a wrong password stays wrong. */
+  /** Whether a retry may succeed: after an unavailable registry, but not after a wrong password. */
   readonly temporary: boolean;
   readonly retryAfterMs: number | undefined;
   /** The last lines of the container engine's output, if one was used. */

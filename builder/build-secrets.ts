@@ -123,7 +123,7 @@ function isLabelled({ metadata }: Pick<KubernetesObject, 'metadata'>): boolean {
   return metadata.labels?.[labels.usableInBuilds] === 'true';
 }
 
-/** Temporary where the label may still come: it is asked for again, and nothing but the label is. */
+/** Temporary if the label may still be set: the retry only reads the Secret again. */
 function notAllowed(
   { metadata }: Pick<KubernetesObject, 'metadata'>,
   namespace: string,

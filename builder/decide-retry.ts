@@ -3,7 +3,7 @@ import type { BuildFailure } from './build-failure.ts';
 
 /** How often a build is attempted while its failures are temporary, and the delays in between. */
 interface RetryPolicy {
-  /** Absent: until it succeeds or is no longer needed. What is away comes back, and nobody has to act for that. */
+  /** Absent: until it succeeds or is no longer needed, because an unavailable service recovers without an admin. */
   readonly attempts?: number;
   readonly firstDelayMs: number;
   readonly longestDelayMs: number;
@@ -15,7 +15,7 @@ interface RetryPolicy {
  */
 const AWAY: RetryPolicy = { firstDelayMs: 1_000, longestDelayMs: 240_000 };
 
-/** A Secret that an admin fixes is used within a minute. Until it is there an attempt costs few requests. */
+/** A Secret that an admin fixes is used within a minute. Until then an attempt costs only a few requests. */
 const SECRET: RetryPolicy = { firstDelayMs: 1_000, longestDelayMs: 60_000 };
 
 /**
@@ -26,12 +26,12 @@ const SECRET: RetryPolicy = { firstDelayMs: 1_000, longestDelayMs: 60_000 };
 const ENGINE_AWAY: RetryPolicy = { firstDelayMs: 15_000, longestDelayMs: 300_000 };
 
 /**
- * Seven attempts over about 13 minutes: an engine that answers with an error of its own is restarted, or it is its
- * answer.
+ * Seven attempts over about 13 minutes: an engine that responds with an internal error may be restarted; otherwise the
+ * error is permanent.
  */
 const ENGINE: RetryPolicy = { ...ENGINE_AWAY, attempts: 7 };
 
-/** Five attempts within half a minute: content that does not match its digest, and errors that nobody expected. */
+/** Five attempts within half a minute: content that does not match its digest, and unexpected errors. */
 const OTHERS: RetryPolicy = { attempts: 5, firstDelayMs: 1_000, longestDelayMs: 15_000 };
 
 /** The operator publishes a key as soon as it sees that a build waits for that. An attempt costs few requests. */

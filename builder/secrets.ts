@@ -1,3 +1,4 @@
+import { errorMessage } from '../api/error-message.ts';
 import { ConfigMaps, Secrets } from '../api/kubernetes.ts';
 import { labels, REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
 import { registryOfKey } from '../api/node-certificates.ts';
@@ -86,8 +87,7 @@ async function readCredentials(
     const read = parseAuthFile(Buffer.from(data, 'base64').toString('utf8'));
     return new Map([...read].map(([place, entry]) => [place, ofSecret(entry, `${namespace}/${name}`)]));
   } catch (error) {
-    const why = error instanceof Error ? error.message : 'it can not be read';
-    throw new SecretError(`Secret ${namespace}/${name}: ${why}`, { cause: error });
+    throw new SecretError(`Secret ${namespace}/${name}: ${errorMessage(error)}`, { cause: error });
   }
 }
 

@@ -62,7 +62,7 @@ export type BuildPhase =
       readonly summary: string;
       readonly bytes: MovedBytes;
       readonly engineImage?: DigestedPullspec | undefined;
-      /** Where the builder keeps what it read of the base; absent for an index, whose instances have theirs. */
+      /** The record of the base; absent for an index, whose instances have their own. */
       readonly baseRecord?: BaseRecord | undefined;
       /** What is different inside the image; absent for an index, whose instances have theirs. */
       readonly contents?: BuildContents | undefined;

@@ -4,14 +4,14 @@ import { ApiError, ApiUnreachable, type StatusBody } from './api-client.ts';
 import type { Connection } from './connection.ts';
 import { type HttpRequest, readJson, send } from './http-request.ts';
 
-/** A request that took longer would be answered by nobody; the API server's own limit is 60 s. */
+/** The API server itself ends requests after 60 s. */
 export const REQUEST_DEADLINE_MS = 30_000;
-/** Only reads are sent again by themselves: a write may have been done before the connection broke. */
+/** Only reads are retried automatically: a write may have been processed before the connection broke. */
 const READ_ATTEMPTS = 3;
 const FIRST_RETRY_MS = 200;
 const LONGEST_RETRY_MS = 5_000;
 
-/** One request that was answered, or was not, for metrics: few words each, and no names of objects. */
+/** One request with its outcome, for metrics: few distinct values, and no names of objects. */
 export interface RequestObservation {
   /** Kubernetes' verb, as RBAC has it. */
   readonly verb: Verb;
@@ -38,7 +38,7 @@ export type Call = Omit<HttpRequest, 'signal'> & {
   readonly what: string;
 };
 
-/** Sends requests to an API server until it answers them, or until it is clear that it doesn't. */
+/** Sends requests to an API server, with retries and a deadline. */
 export class ApiCalls {
   readonly #connection: Connection;
   readonly #requestDeadlineMs: number;
@@ -51,10 +51,11 @@ export class ApiCalls {
   }
 
   /**
-   * Sends a request. Reads are sent again while the server has trouble; of everything else the caller decides.
+   * Sends a request. Reads are retried while the server fails; for everything else the caller decides.
    *
    * @returns the answer, an object.
-   * @throws ApiError; ApiUnreachable where no whole answer came in time; the caller's own reason where it gave up.
+   * @throws ApiError; ApiUnreachable if there is no complete response in time; the reason of the caller's signal if it
+   *   is aborted.
    */
   async send(call: Call): Promise<object> {
     for (let attempt = 1; ; attempt += 1) {
@@ -112,8 +113,8 @@ export class ApiCalls {
 }
 
 /**
- * Whatever an API server does, it answers with an object. A proxy may have a page of its own for any request, with a
- * status of success, and one that loses its upstream may end an answer in the middle.
+ * An API server always responds with an object. A proxy may respond to any request with a page of its own and a
+ * successful status, and one that loses its upstream may end a response in the middle.
  */
 function objectOf(answer: unknown): object {
   if (typeof answer === 'object' && answer !== null) return answer;

@@ -22,7 +22,7 @@ export interface WatchOptions extends Selection {
 }
 
 export interface ListOptions<T> extends Selection {
-  /** Is given each object as its page arrives, and returns what of it the list is to hold; absent: all of it. */
+  /** Called with each object as its page arrives; returns the part of it to keep in the list. Absent: all of it. */
   readonly keep?: (object: T) => T;
 }
 
@@ -55,8 +55,8 @@ export interface DeleteOptions extends Where {
 }
 
 /**
- * The Kubernetes API as Shale uses it. Every method throws ApiError for an answer that is no success, and
- * ApiUnreachable for a server that gives none within the request's deadline; a watch, the error of its connection.
+ * The Kubernetes API as Shale uses it. Every method throws ApiError for an unsuccessful response, and ApiUnreachable if
+ * the server does not respond within the request's deadline; a watch throws the error of its connection.
  */
 export interface ApiClient {
   get<T extends KubernetesObject>(kind: Kind<T>, name: string, where?: Where): Promise<T>;
@@ -114,7 +114,7 @@ export class ApiError extends Error {
   /** The Status object's reason, such as NotFound, Conflict, AlreadyExists, Expired. */
   readonly reason: string;
   readonly retryAfterSeconds: number | undefined;
-  /** What the API server, or a webhook that it asked, says; undefined where it gives no reason. */
+  /** The reason of the API server or of a webhook that it called; undefined if there is none. */
   readonly words: string | undefined;
 
   /**
@@ -142,7 +142,7 @@ export class ApiUnreachable extends Error {
   }
 }
 
-/** An event of a watch is larger than any object can be: what was watched has to be listed again. */
+/** An event of a watch is larger than any object can be: the objects must be listed again. */
 export class WatchEventTooLarge extends Error {
   override readonly name = 'WatchEventTooLarge';
 

@@ -63,7 +63,7 @@ export async function inClusterConnection(env: NodeJS.ProcessEnv): Promise<Conne
     baseUrl: new URL(url),
     agent,
     authorize: async () => {
-      // For the connections that are opened from now on; those that are open have shown their certificate.
+      // For connections that are opened from now on; open ones have already presented their certificate.
       agent.options.ca = await authorities();
       return { authorization: `Bearer ${(await token()).trim()}` };
     },
@@ -161,7 +161,7 @@ function plainConnection({ cluster, server, token, ...tls }: PlainKubeconfig): C
   };
 }
 
-/** A kubeconfig's proxy-url counts for all that is sent to its cluster: kubectl, too, reads no NO_PROXY with it. */
+/** A kubeconfig's proxy-url is used for every request to its cluster: like kubectl, without NO_PROXY. */
 function proxiedBy(url: string | undefined): Pick<AgentOptions, 'proxyEnv'> {
   return url ? { proxyEnv: { HTTPS_PROXY: url, HTTP_PROXY: url } } : {};
 }
@@ -197,8 +197,8 @@ export function hasOwnTrust({ baseUrl, agent }: Connection): boolean {
 
 /**
  * Idle connections are closed at this end, well before the API server closes them after 90 s (k8s.io/apiserver,
- * server/secure_serving.go): a write sent on one that the server is closing would end in ECONNRESET, and nobody would
- * know whether it was done.
+ * server/secure_serving.go): a write on a connection that the server is closing would fail with ECONNRESET, and it
+ * would be unknown whether it was processed.
  */
 const IDLE_MS = 45_000;
 

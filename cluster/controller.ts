@@ -4,7 +4,7 @@ import { type FailingSteps, isOnlyConflict, type KeyedStep, StepsFailed } from '
 import { failureOf } from './failure.ts';
 import type { WorkQueue } from './work-queue.ts';
 
-/** How a pass over a key ended. A thrown error is a failure, and the key comes back after its back-off. */
+/** How a pass over a key ended. A thrown error is a failure, and the key is added again after its back-off. */
 export type Result = ({ readonly kind: 'done' } | { readonly kind: 'requeue'; readonly afterMs: number }) & {
   /** ms until the next pass over the key at the earliest, so that what happens until then is one pass; absent: none. */
   readonly restMs?: number;
@@ -22,20 +22,20 @@ export interface ControllerOptions {
   readonly queue: WorkQueue;
   /** Keys that are worked on at the same time. */
   readonly workers: number;
-  /** Level-based: reads what is and makes it what it should be, whatever the key was added for. */
+  /** Level-based: reads the current state and changes it to the desired one, whatever the key was added for. */
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<Result>;
   /**
-   * Names all keys that there are. They are added from time to time (client-go's resync), so that nothing stays wrong
-   * for ever because an event was missed.
+   * Names all keys that there are. They are added from time to time (client-go's resync), so that a missed event has no
+   * lasting effect.
    */
   readonly allKeys?: () => Iterable<string>;
-  /** ms until all keys are added again; at random, so that the controllers of a cluster don't do it at once. */
+  /** ms until all keys are added again; with jitter, so that the controllers of a cluster don't do it at once. */
   readonly resyncMs?: () => number;
   readonly log: Logger;
   readonly signal: AbortSignal;
   /** Called after every pass. */
   readonly onPass?: (pass: Pass) => void;
-  /** Where passes that fail are kept until they succeed, so that people see them; absent: in the log alone. */
+  /** Records passes that fail until they succeed, so that they are reported; absent: they are only logged. */
   readonly failing?: KeyedStep & {
     readonly steps: FailingSteps;
     /** @returns whether the controller reports an error itself; absent: none. */

@@ -100,7 +100,7 @@ const DIGITS = 16;
 function eventName({ metadata }: KubernetesObject, parts: readonly string[]): string {
   const { uid = '', namespace = '', name } = metadata;
   const identity = JSON.stringify([uid, namespace, ...parts]);
-  // What is cut off may leave a dot or a hyphen at the end, which no part of a name has there.
+  // After the cut, a dot or a hyphen may be at the end, where no part of a name may have one.
   const beginning = name.slice(0, LONGEST_NAME - DIGITS - 1).replace(/(?<![.-])[.-]+$/, '');
   return `${beginning}.${createHash('sha256').update(identity).digest('hex').slice(0, DIGITS)}`;
 }

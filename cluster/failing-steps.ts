@@ -12,7 +12,7 @@ export type StepObject = Pick<KubernetesObject, 'apiVersion' | 'kind'> & {
   readonly metadata: Pick<KubernetesObject['metadata'], 'name' | 'namespace' | 'uid'>;
 };
 
-/** A step that a process takes on an object again and again, and that has failed each time. */
+/** A step of a process on an object that has failed each time it was retried. */
 export interface FailingStep {
   readonly object: StepObject;
   /** What the process is doing, in the -ing form: "draining it". */
@@ -26,7 +26,7 @@ export interface FailingStep {
   readonly failures: number;
   /** When it is tried again at the earliest. */
   readonly retryAt: number;
-  /** People have been told, and are until it succeeds: a 429 that becomes a 500 is no recovery. */
+  /** It is reported until it succeeds: a 429 that becomes a 500 is not a recovery. */
   readonly isReported: boolean;
 }
 
@@ -87,8 +87,8 @@ export function reportedSteps(failing: readonly FailingStep[]): ReportedStep[] {
 }
 
 /**
- * ms within which a pass tells what has changed of failing steps; one that fails has a back-off of its own, which this
- * must not replace.
+ * ms within which a pass reports changes of failing steps; a failing pass has its own back-off, which this must not
+ * replace.
  */
 export const TELL_WITHIN_MS = 5_000;
 
@@ -98,7 +98,7 @@ export function warnOfStep(events: Pick<EventRecorder, 'warning'>, step: Failing
   events.warning(step.object, 'StepFailing', `${text.charAt(0).toUpperCase()}${text.slice(1)}`);
 }
 
-/** Several steps of one pass have failed; each is on record, and the rest of the pass was done. */
+/** Several steps of one pass failed; each is recorded, and the rest of the pass was completed. */
 export class StepsFailed extends AggregateError {
   override readonly name = 'StepsFailed';
   /** ms after which the next pass is needed. */
@@ -126,21 +126,18 @@ export interface FailingStepsParts {
   /** ms since the epoch. */
   readonly now: () => number;
   readonly random?: () => number;
-  /**
-   * Called when people have to be told of a step: when it has failed for long enough, and when it fails for another
-   * reason.
-   */
+  /** Called when a step is to be reported: when it has failed for long enough, and when it fails for another reason. */
   readonly onReport?: (step: FailingStep) => void;
-  /** Called when what people are told has changed: a step is to be reported, or one that was has succeeded. */
+  /** Called when the reported steps have changed: a step started to fail, or one that failed has succeeded. */
   readonly onChange?: (object: StepObject) => void;
 }
 
-/** ms; whatever fails is tried again every minute, so a step that was not tried for longer is no longer to be taken. */
+/** ms; failing steps are retried every minute, so a step that was not tried for longer is no longer needed. */
 const FORGOTTEN_AFTER = 600_000;
 
 /**
  * What fails in this process, and since when. It is in memory, because a failing write can't be relied on to be
- * recorded by another one; a process that starts again meets the same failure, and takes over what statuses have
+ * recorded by another one; a process that restarts meets the same failure, and restores what statuses report
  * (`restore`).
  */
 export class FailingSteps {
@@ -191,7 +188,7 @@ export class FailingSteps {
     return [...this.#steps.values()];
   }
 
-  /** Takes over what an earlier process has reported, where this one knows nothing of the step yet. */
+  /** Restores what an earlier process reported, for steps that this process has not tried yet. */
   restore(steps: readonly Pick<FailingStep, 'object' | 'doing' | 'failure' | 'since'>[]): void {
     const now = this.#parts.now();
     for (const step of steps) {

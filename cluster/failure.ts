@@ -13,9 +13,9 @@ export interface Failure {
 }
 
 /**
- * For how long a step has to fail before people are told, in ms. What is refused stays so until somebody changes
- * something; an API server that has just started may refuse for seconds what it allows, because its authorizer has read
- * no role yet.
+ * For how long a step fails before it is reported, in ms. A refused request stays refused until somebody changes
+ * something; but an API server that has just started may refuse permitted requests for seconds, because its authorizer
+ * has not read any roles yet.
  */
 export const REPORT_AFTER: Readonly<Record<FailureKind, number>> = {
   Refused: 15_000,
@@ -25,7 +25,7 @@ export const REPORT_AFTER: Readonly<Record<FailureKind, number>> = {
   Conflict: 600_000,
 };
 
-/** ms; a server that asks for more is asked again all the same: it may have lost count. */
+/** ms; a longer Retry-After is shortened to it. */
 const LONGEST_RETRY_AFTER = 300_000;
 
 /**

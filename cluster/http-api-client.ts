@@ -18,7 +18,7 @@ import { watchEvents } from './watch-events.ts';
 
 /** What a page of a list holds, as client-go's reflector asks for. */
 const PAGE_SIZE = 500;
-/** The server would choose 30 to 60 minutes, and a dead connection be noticed as late. */
+/** The server's default is 30 to 60 minutes, and a dead connection would be noticed as late. */
 const WATCH_SECONDS = 300;
 /** Without the plain type as a second choice: a server that can't leave out the rest has to refuse. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
@@ -92,8 +92,7 @@ class HttpApiClient implements ApiClient {
       return await this.#listPages(kind, options, PAGE_SIZE);
     } catch (error) {
       if (!isGone(error)) throw error;
-      // Reading the pages took longer than the server remembers what they are of: all in one is of one version
-      // (client-go, tools/pager).
+      // The continue token expired while pages were read: a full list is of one version (client-go, tools/pager).
       return this.#listPages(kind, options, undefined);
     }
   }

@@ -14,10 +14,7 @@ export interface HttpRequest {
   readonly contentType?: string;
   /** Absent: the object itself as JSON. */
   readonly accept?: string;
-  /**
-   * Whether it does no harm if the server processes it twice; absent: it is, as every read, replacement and deletion
-   * is.
-   */
+  /** Whether the server may process it twice without harm; absent: it may, as every read, replacement and deletion. */
   readonly isRepeatable?: boolean;
   readonly signal: AbortSignal;
 }

@@ -192,16 +192,16 @@ class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
 }
 
 /**
- * A connection that broke has lost nothing: what happened meanwhile can be watched from where it was. An event that is
- * too large would only come again there.
+ * After a broken connection the watch resumes from the last version, and misses nothing. An event that is too large
+ * would only be received again.
  */
 function losesTrack(error: unknown, failures: number): boolean {
   return isGone(error) || error instanceof WatchEventTooLarge || failures > RESUMED_FAILURES;
 }
 
 /**
- * Readers have no use for managedFields, which are a third of an object or more (API concepts, "Server-Side Apply").
- * A write without it leaves it as it is.
+ * Readers have no use for managedFields, which are a third of an object or more (API concepts, "Server-Side Apply"). A
+ * write without it does not change it.
  */
 export function withoutManagedFields<T extends KubernetesObject>(object: T): T {
   const { managedFields, ...metadata } = object.metadata as T['metadata'] & {

@@ -57,8 +57,8 @@ export async function readPlainKubeconfig(
 }
 
 /**
- * Reads a kubeconfig that came with an object, such as a Secret of Cluster API. What it names is not opened: whoever
- * wrote it must not have a program run, or a file read, by the process that reads it.
+ * Reads a kubeconfig that came with an object, such as a Secret of Cluster API. Programs that it names are not run and
+ * files that it names are not read: its author would use the rights of the process that reads it.
  *
  * @throws Error that says what of it can't be used, without its contents.
  */

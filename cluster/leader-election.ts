@@ -16,7 +16,8 @@ export const leaderElectionTimes = {
 
 interface LeaderElectionOptions {
   /**
-   * With a connection of its own: a renewal that waits behind the leader's other requests comes too late under load.
+   * Uses a connection of its own: under load, a renewal that is queued behind the leader's other requests comes too
+   * late.
    */
   readonly client: ApiClient;
   readonly lease: Omit<LeaseRequest, 'durationSeconds'>;
@@ -31,7 +32,7 @@ interface LeaderElectionOptions {
   readonly times?: typeof leaderElectionTimes;
 }
 
-/** The lease could not be renewed in time, and whatever a leader does has to end. */
+/** The lease could not be renewed in time, and all work of the leader must stop. */
 export class LeadershipLost extends Error {
   constructor(name: string, what = 'another process may lead now') {
     super(`lost the lease ${name}; ${what}`);
@@ -81,7 +82,7 @@ async function leadOnce(candidate: Candidate, since: number): Promise<'ended' | 
   const renewing = renew(candidate, since, lost, AbortSignal.any([signal, over.signal]));
   const work = lead(AbortSignal.any([signal, lost.signal])).catch((error: unknown) => {
     if (!lost.signal.aborted) throw error;
-    // What breaks off with the term does no harm: the next term reads everything again.
+    // Interrupted work does no harm: the next term reads everything again.
     log.warn({ lease: lease.name, err: error }, 'work of the leader broke off');
   });
   try {
@@ -141,7 +142,7 @@ class Outage {
 }
 
 /**
- * A renewal counts from when it was asked for: the lease's own time begins before the answer is here.
+ * A renewal counts from when it was requested: the lease's duration begins before the response arrives.
  *
  * @param since when the lease was taken, by performance.now().
  */

@@ -26,7 +26,7 @@ interface ObservedLease {
 }
 
 /**
- * When leases of others are over, by this process's own observation.
+ * When leases of others expire, by this process's own observation.
  *
  * medik8s' common lease compares the time of the last renewal with the taker's clock alone (pkg/lease, isValidLease),
  * so that a clock that is set forward takes a node away from the holder that works on it. client-go's leader election
@@ -42,7 +42,7 @@ export class LeaseExpiry {
     this.#clocks = clocks;
   }
 
-  /** Looks at a lease of another; the sooner after each change, the sooner it can be known to be over. */
+  /** Observes a lease of another holder; the sooner after each change, the sooner its expiry is known. */
   see(lease: Lease): void {
     this.#look(lease);
   }

@@ -29,7 +29,8 @@ type LeaseDecision =
 export type EndOfLease = (lease: Lease) => number;
 
 /**
- * Decides what a holder may do with a lease (semantics of the medik8s common lease and of client-go's leader election).
+ * Decides what a candidate may do with a lease (semantics of the medik8s common lease and of client-go's leader
+ * election).
  *
  * @param lease as it is now; undefined when there is none.
  * @param nowMs ms since the epoch.
@@ -62,14 +63,16 @@ type LeaseOutcome = { readonly acquired: true } | { readonly acquired: false; re
 interface LeaseKnowledge {
   /** The lease as a cache has it; it saves a request where it is true still. `absent`: there is none. */
   readonly known?: Lease | 'absent';
-  /** When another's lease is over (lease-expiry.ts); absent: as its times say, for callers that look once. */
+  /**
+   * When another holder's lease expires (lease-expiry.ts); absent: by its own times, for callers that look only once.
+   */
   readonly endOf?: EndOfLease;
   /** ms since the epoch; absent: this machine's clock. */
   readonly now?: () => number;
 }
 
 /**
- * Takes or renews a lease. Optimistic concurrency decides between two who try at once.
+ * Acquires or renews a lease. Optimistic concurrency decides between concurrent candidates.
  *
  * @returns whose it is then.
  * @throws ApiError
@@ -117,7 +120,7 @@ async function writeLease(
 }
 
 /**
- * Gives a lease back by deleting it, where it is held by this holder; another's is left alone.
+ * Releases a lease by deleting it, if this holder has it; a lease of another holder is not changed.
  *
  * @param known the lease as a cache has it; it saves a request where it is true still.
  * @throws ApiError
@@ -187,7 +190,7 @@ function renewed(
     : { ...lease, metadata: { ...metadata, annotations: { ...metadata.annotations, ...notes } }, spec };
 }
 
-/** With its holder's name: a holder that takes the lease over without knowing the annotations leaves them there. */
+/** With the name of the holder, because a holder that does not know the annotations keeps those of its predecessor. */
 function notesOf({
   holder,
   reason,

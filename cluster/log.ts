@@ -25,7 +25,7 @@ const REDACTED = [
   '*.headers',
 ];
 
-/** How log lines tell times and levels: as people and log collectors read them, or as the tools of pino do. */
+/** The format of times and levels in log lines: for people and log collectors, or for the tools of pino. */
 export const LOG_FORMATS = ['rfc3339', 'pino'] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
 
@@ -56,10 +56,10 @@ export function createLogger(name: string, level = 'info', format: LogFormat = '
 type LevelField = 'operatorLogLevel' | 'logLevel';
 
 /**
- * Keeps a process's log at the level that the MachineConfiguration requests, from now on. Children that were created
- * without a level of their own follow it, so work that takes hours does, too.
+ * Keeps a process's log at the level that the MachineConfiguration requests, from now on. Child loggers without a level
+ * of their own follow it, including those of work that takes hours.
  *
- * @param configurations not started yet, so that its first list counts, too.
+ * @param configurations not started yet, so that its first list is also applied.
  * @param flag the process's own level, which applies where the field requests none.
  */
 export function followLogLevel(

@@ -47,7 +47,7 @@ function matches(entry: string, { host, port, address }: Sought): boolean {
   return host.endsWith(below) || (isAlsoName && host === below.slice(1));
 }
 
-/** A name that is none of DNS stays as it is, and matches no host. */
+/** A name that is not a valid DNS name is kept unchanged, and matches no host. */
 function asASCII(name: string): string {
   if (/^[\0-\x7f]*$/.test(name)) return name;
   return domainToASCII(name) || name;

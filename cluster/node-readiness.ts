@@ -10,8 +10,7 @@ const STAGES = [
 ] as const satisfies readonly NodeConditionType[];
 
 /**
- * How far a node is. One that failed stays degraded while another target is brought to its disk, and is on its way
- * there.
+ * The readiness of a node. A node that failed stays degraded while it stages another target, and is reconciling then.
  *
  * @param conditions of the MachineConfigNode, without Ready, Reconciling and Stalled.
  */

@@ -13,15 +13,15 @@ import { send } from './http-request.ts';
 export type NotificationResult = 'sent' | 'failed' | 'dropped';
 
 export interface NotifierParts {
-  /** Where CloudEvents go. It may contain a token: it is in no log line and in no error. */
+  /** Where CloudEvents are sent. It may contain a token, so no log line and no error has it. */
   readonly url: URL;
-  /** The CloudEvents attribute `source`: a URI reference that tells this cluster from others. */
+  /** The CloudEvents attribute `source`: a URI reference that identifies this cluster. */
   readonly source: string;
   /** The start of the attribute `type`, such as `dev.shale.operator`. */
   readonly typePrefix: string;
   readonly log: Logger;
   readonly onResult: (result: NotificationResult) => void;
-  /** ms between the attempts to send a notification; one attempt more than there are numbers. */
+  /** ms between the attempts to send a notification; there is one more attempt than there are numbers. */
   readonly retryAfterMs?: readonly number[];
   /** ms since the epoch. */
   readonly now: () => number;
@@ -36,7 +36,7 @@ export interface Notification {
   readonly change?: ChangeId | undefined;
 }
 
-/** Notifications that wait to be sent; more are dropped: a receiver that is away must cost no memory. */
+/** Limit of queued notifications; more are dropped, so that a receiver that is unavailable costs no memory. */
 const LONGEST_QUEUE = 200;
 /** ms; controllers record an event again as long as its cause lasts. */
 const SAME_AGAIN_AFTER = 3_600_000;
@@ -78,7 +78,7 @@ export class Notifier {
   /** Sends until the signal. @returns when nothing is under way; what waits then is lost. */
   async run(signal: AbortSignal): Promise<void> {
     const agent = outsideAgentFor(this.#parts.url);
-    // The path is given with each request, as it is: to some receivers a slash at its end matters.
+    // The path is sent unchanged with each request: for some receivers a trailing slash matters.
     const baseUrl = new URL(this.#parts.url);
     baseUrl.pathname = '/';
     const connection: Connection = { baseUrl, agent, authorize: async () => ({}) };

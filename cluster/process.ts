@@ -20,8 +20,7 @@ export function shutdownSignal(): AbortSignal {
 }
 
 /**
- * Does a process's work until SIGTERM or SIGINT. What breaks off because of the signal, at whatever point, is how the
- * process ends, and no error.
+ * Does a process's work until SIGTERM or SIGINT. What is interrupted by the signal is not an error.
  *
  * @throws what the work throws for any other reason.
  */
@@ -45,7 +44,7 @@ function brokeOff(error: unknown, reason: unknown): boolean {
 export type ProcessPart = (signal: AbortSignal) => Promise<void>;
 
 /**
- * Runs parts of a process that make no sense without one another: when one fails, the others end, too.
+ * Runs parts of a process that depend on each other: when one fails, the others end as well.
  *
  * @returns once all have ended.
  * @throws what the first one threw that failed.

@@ -2,7 +2,7 @@ import { type Condition, LONGEST_MESSAGE, type ReadinessConditionType } from '..
 import { setCondition } from './update-object.ts';
 
 /**
- * How far an object is, for tools that know nothing of its kind: Flux, Helm, Argo CD and `kubectl wait` read it from
+ * The readiness of an object, for tools that don't know its kind: Flux, Helm, Argo CD and `kubectl wait` read it from
  * the conditions Ready, Reconciling and Stalled (sigs.k8s.io/cli-utils, pkg/kstatus).
  */
 export type Readiness =

@@ -1,4 +1,4 @@
-/** A process doesn't start, and the message is all that an admin needs: printed as one line, without a stack. */
+/** A process can't start, and the message is all that an admin needs: it is printed as one line, without a stack. */
 export class StartupError extends Error {
   /** `refused`: it must not; `unavailable`: something that it needs is missing. */
   readonly kind: 'refused' | 'unavailable';

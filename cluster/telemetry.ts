@@ -12,7 +12,7 @@ export type Telemetry = ListeningServer;
 interface TelemetryOptions {
   /** 0: one that the kernel chooses. */
   readonly port: number;
-  /** Address to listen on; every one without it, because the kubelet and Prometheus come from outside of the pod. */
+  /** Address to listen on; absent: all of them, because the kubelet and Prometheus connect from outside of the pod. */
   readonly host?: string | undefined;
   /** @returns the metrics in Prometheus' text format, and its media type. */
   readonly metrics: () => Promise<{ readonly text: string; readonly type: string }>;
@@ -69,7 +69,7 @@ export interface ListeningServer {
 }
 
 /**
- * Has a server listen.
+ * Makes a server listen.
  *
  * @param port 0: one that the kernel chooses. @param host address to listen on; absent: every one.
  * @throws the system's error when the port can't be had.

@@ -7,8 +7,8 @@ import { type Backoff, backoffMs } from './work-queue.ts';
 const BACKOFF: Backoff = { firstMs: 500, longestMs: 15_000 };
 
 /**
- * Asks the API server until it answers: a process that starts while it is away waits, rather than end and be restarted
- * after ever longer pauses.
+ * Asks the API server until it answers: a process that starts while it is unavailable waits, rather than exit and be
+ * restarted with a growing back-off.
  *
  * @param ask may be called several times.
  * @returns what was answered.

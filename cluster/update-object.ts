@@ -12,7 +12,7 @@ import { inOneLine } from '../api/visible-text.ts';
 import { type ApiClient, isAlreadyExists, isConflict } from './api-client.ts';
 
 /**
- * Reads, computes and writes an object's status until nobody else wrote in between.
+ * Reads, computes and writes an object's status, and retries on conflicts.
  *
  * @param object as it was last seen.
  * @param compute the status it should have; called again with the object as it is now after a conflict.
@@ -69,11 +69,11 @@ export async function updateAnnotation<T extends KubernetesObject>(
   await writeWithRetry(object, write, () => client.get(kind, name, where));
 }
 
-/** Writers of one object are few; after this many conflicts in a row another writer undoes each change. */
+/** An object has few writers; after so many conflicts in a row, another writer reverts each change. */
 const ATTEMPTS = 6;
 
 /**
- * Reads, decides and writes again while another writer is faster (client-go, util/retry, RetryOnConflict).
+ * Reads, decides and writes again on conflicts (client-go, util/retry, RetryOnConflict).
  *
  * @param act reads the object, decides and writes it with its resourceVersion; where the object did not exist, creates
  *   it.
@@ -91,7 +91,7 @@ export async function retryOnConflict<T>(act: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Writes an object until no other writer is faster.
+ * Writes an object, and retries on conflicts.
  *
  * @param object as it was last read; read again after a conflict only.
  */

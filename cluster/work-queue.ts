@@ -9,7 +9,9 @@ const systemTimers: Timers = {
   clear: (timer) => clearTimeout(timer as NodeJS.Timeout),
 };
 
-/** client-go's default for a controller's items, with a lower limit: an admin waits for what a retry brings. */
+/**
+ * client-go's default for a controller's items, with a lower maximum, because admins wait for the result of a retry.
+ */
 const DEFAULT_BACKOFF: Backoff = { firstMs: 50, longestMs: 60_000 };
 
 /**
@@ -20,15 +22,19 @@ export interface WorkQueue {
   add(key: string): void;
   /** Adds the key later; an earlier time that was asked for stands. */
   addAfter(key: string, ms: number): void;
-  /** Adds the key after its back-off, which grows until `forget`. @param atLeastMs for which the failure asks. */
+  /**
+   * Adds the key after its back-off, which grows until `forget`.
+   *
+   * @param atLeastMs ms that the failure requires at least.
+   */
   addRateLimited(key: string, atLeastMs?: number): void;
   forget(key: string): void;
   /** @returns the next key; undefined once the queue is shut down. */
   take(): Promise<string | undefined>;
   /**
-   * Says that the work on a key that `take` gave is over.
+   * Marks the work on a key that `take` returned as done.
    *
-   * @param restMs for so long the key does not come again, no matter what adds it; absent: not at all.
+   * @param restMs ms for which the key is not returned again, whatever adds it; absent: none.
    */
   finish(key: string, restMs?: number): void;
   /** Keys that wait. */

@@ -6,7 +6,6 @@ import {
 } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
 import { isNewer } from '../api/object.ts';
-import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, type Informer } from '../cluster/informer.ts';
 import { nodeReadiness } from '../cluster/node-readiness.ts';
@@ -110,7 +109,7 @@ export class NodeChannel {
     const condition = { type: 'NodeDegraded', status: 'True', reason, message } as const;
     return this.update(({ status = {} }, now) => {
       const observedGeneration = status.observedGeneration;
-      const about = { ...condition, ...present({ observedGeneration }) };
+      const about = { ...condition, observedGeneration };
       const conditions = setCondition(status.conditions ?? [], about, now);
       const readiness = nodeReadiness(conditions);
       return {
@@ -136,7 +135,7 @@ export class NodeChannel {
       const conditions =
         failing === undefined
           ? before.filter((each) => each.type !== type)
-          : setCondition(before, { ...condition, ...present({ observedGeneration }) }, now);
+          : setCondition(before, { ...condition, observedGeneration }, now);
       const readiness = nodeReadiness(conditions);
       return { ...status, conditions: setReadiness(conditions, readiness, observedGeneration, now) };
     }, signal);

@@ -17,7 +17,7 @@ export interface Daemon extends StepContext {
   readonly failing: FailingSteps;
 }
 
-/** Whatever the step is: what prevents one most often prevents the next one, too. */
+/** Independent of the step: what prevents one usually prevents the next one as well. */
 const DOING = 'looking after the node';
 
 /**

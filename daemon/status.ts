@@ -147,7 +147,7 @@ function conditionsOf(
   now: Date,
 ): Condition[] {
   let conditions = [...before];
-  const about = present({ observedGeneration: generation });
+  const about = { observedGeneration: generation };
   for (const each of [...conditionsOfPhase(phase, verification?.deadline), ...others])
     conditions = setCondition(conditions, { ...each, ...about }, now);
   // A failure is over once another target is on the disk, not when it is merely requested.

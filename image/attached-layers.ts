@@ -73,8 +73,8 @@ export async function pushAttached(
 /**
  * Reads a layer's content.
  *
- * @returns undefined for one of another media type, or a larger one: it is none of ours, and reading it would let a
- *   registry fill the memory.
+ * @returns undefined for one of another media type, or a larger one: Shale did not write it, and a registry could fill
+ *   the memory with it.
  * @throws RegistryError, ContentError
  */
 export async function readContent(

@@ -167,7 +167,7 @@ function parentsOf(path: string): readonly string[] {
 
 /**
  * @returns the numbers that a layer has for an owner: by the accounts of the base, and root's where it doesn't know the
- *   name, which is told beside them.
+ *   name, which is reported beside them.
  */
 export function ownerOnBase(
   { user, group }: Owned,

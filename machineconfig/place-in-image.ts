@@ -47,7 +47,7 @@ const FORBIDDEN = [
 /**
  * Links that every image-based host has, by the place that they lead to: those of ostree ("Adapting existing systems",
  * and rpm-ostree's rootfs of the filesystem layout), of a merged /usr, and of systemd (tmpfiles.d/var.conf and
- * legacy.conf). What is below the second name is below the first one, too.
+ * legacy.conf). Paths below the second name are also below the first one.
  */
 const LINKS: readonly (readonly [link: string, place: string])[] = [
   ['/home', '/var/home'],

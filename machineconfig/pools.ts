@@ -39,8 +39,8 @@ export function isRendered({ metadata }: MachineConfig): boolean {
 const RENDERED_PREFIX = 'rendered-';
 
 /**
- * @returns the MachineConfigs that a pool selects by their labels, in the given order; rendered configs are none of
- * them.
+ * @returns the MachineConfigs that a pool selects by their labels, in the given order; rendered configs are never
+ *   selected.
  */
 export function selectedConfigs(
   pool: MachineConfigPool,

@@ -9,10 +9,10 @@ const POLICY_JSON = '/etc/containers/policy.json';
 
 /**
  * Reads the admin's own files about registries by the container runtime's rules. What the runtime refuses ends every
- * pull on every node, and a location that is none ends every pull of its registry. It is no error, because a later
- * version of the runtime may take what this one refuses, and nodes that have such a file must be able to leave it.
+ * pull on every node, and an invalid location ends every pull of its registry. It is no error, because a later version
+ * of the runtime may take what this one refuses, and nodes that have such a file must be able to leave it.
  *
- * @returns a warning for each file that would be refused, for each location that is none, and for each setting without
+ * @returns a warning for each file that would be refused, for each invalid location, and for each setting without
  *   effect.
  */
 export function registryFileWarnings({ storage }: IgnitionConfig, limits: Limits): Problem[] {

@@ -39,7 +39,7 @@ export function isNamedFor(pool: string, config: MachineConfig): boolean {
   return config.metadata.name === `rendered-${pool}-${hashOfConfig(config)}`;
 }
 
-/** What people are told of a config that {@link isForged}. */
+/** The message about a config that {@link isForged}. */
 export function forgedMessage(name: string): string {
   return `MachineConfig ${name}: its content is not that which its name is a digest of, so it is not used; the operator restores it, or delete it`;
 }

@@ -57,7 +57,7 @@ export function withLibrary(name: string): string {
 
 /**
  * @param text `host[:port]/repository`.
- * @returns whether containers/image pulls from it. A name that it would complete or change is none (ParseNamed).
+ * @returns whether containers/image pulls from it. Names that it would complete or normalize are rejected (ParseNamed).
  */
 export function isFullName(text: string): boolean {
   const [host = '', ...path] = text.split('/');

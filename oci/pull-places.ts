@@ -24,7 +24,7 @@ export interface PullPlace {
  * the place's own registry's.
  *
  * @param repository as references name it, `host[:port]/repository`.
- * @returns at least one place, or the text that a name becomes by a rewrite and that is none: one such ends the whole
+ * @returns at least one place, or the text to which a name is rewritten, if that is not a valid name: it ends the whole
  *   pull.
  */
 export function pullPlaces(

@@ -114,7 +114,7 @@ function inLowerCase(table: Table): Table {
 
 const SHORT_NAME_MODES = ['', 'disabled', 'enforcing', 'permissive'];
 
-/** Settings that are empty are none. */
+/** Empty settings count as absent. */
 function otherSettings(rest: Table): Table {
   stringsAt(rest['credential-helpers'], 'credential-helpers');
   const mode = stringAt(rest, 'short-name-mode', 'the file');

@@ -107,7 +107,7 @@ export function routeEvents(routes: EventRoutes): void {
   caches.machineConfigurations.onChange(({ object, old }) => {
     queues.policy.add(object.metadata.name);
     everyPool(queues.pools);
-    // What a rendering may change is in spec, too, and it owns what is rendered.
+    // Renderings may also change spec, and own what they render.
     if (old === undefined || !isDeepStrictEqual(storageOverrides(old.spec), storageOverrides(object.spec)))
       everyPool(queues.rendering);
   });
@@ -266,7 +266,7 @@ function routePoweredOff({ caches, queues }: EventRoutes): void {
   });
 }
 
-/** Of nodes that are cordoned; a NodeMaintenance is found by its cordon, too. */
+/** Of cordoned nodes; a NodeMaintenance is also found by its cordon. */
 function routeMaintenanceDrains({ caches, queues }: EventRoutes): void {
   const inputs = ({ metadata, spec }: Node) =>
     JSON.stringify([spec?.unschedulable === true, metadata.annotations?.[annotations.plannedMaintenance]]);

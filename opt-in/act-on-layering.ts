@@ -92,7 +92,7 @@ export class LayeringActor {
     const template = [{ op: 'replace', path: '/spec/template', value: spec.template }];
     const where = { namespace, signal };
     await client.patch(Deployments, BUILDER_DEPLOYMENT, { type: 'json', body: template }, where);
-    // The template's digest comes last, so that an update that ends in between is taken up again.
+    // The template's digest is written last, so that an interrupted update is repeated.
     const rest = { metadata: { annotations: metadata.annotations }, spec: { replicas: spec.replicas } };
     await client.patch(Deployments, BUILDER_DEPLOYMENT, { type: 'merge', body: rest }, where);
   }

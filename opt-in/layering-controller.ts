@@ -25,7 +25,7 @@ export interface LayeringControllerParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly pruner: ImagePruner;
-  /** Is told of each build whose images are deleted. */
+  /** Called for each build whose images are deleted. */
   readonly seen: Pick<SeenBuilds, 'prune'>;
   /** Where Shale runs. */
   readonly namespace: string;

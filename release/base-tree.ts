@@ -125,7 +125,7 @@ async function addLayer(
         tree.set(path, { type: 'symlink', target: item.target });
         break;
       case 'hardlink':
-        // Another name for the same file; as a link it leads there, too.
+        // Another name of the same file; a link to it is equivalent.
         tree.set(path, { type: 'symlink', target: posix.join('/', item.target) });
         break;
       case 'directory':

@@ -6,11 +6,13 @@
  *
  * `make release` calls it; docs/how-to/release.md says what for.
  */
+
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { execa } from 'execa';
+import { errorMessage } from '../api/error-message.ts';
 import { parseReference } from '../image/reference.ts';
 import { parseAuthFile } from '../image/registry/credentials.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
@@ -120,7 +122,7 @@ async function credentials(): Promise<ReturnType<typeof parseAuthFile> | undefin
     return parseAuthFile(await readFile(file, 'utf8'));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new Error(`${file}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`${file}: ${errorMessage(error)}`, { cause: error });
   }
 }
 
@@ -132,6 +134,6 @@ async function revision(): Promise<string | undefined> {
 try {
   await run();
 } catch (error) {
-  process.stderr.write(`release: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`release: ${errorMessage(error)}\n`);
   process.exitCode = 1;
 }

@@ -5,11 +5,11 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { execa } from 'execa';
-import { extract, type Header } from 'tar-stream';
+import { extract } from 'tar-stream';
 import { z } from 'zod';
 import type { Digest } from '../api/references.ts';
 import { digestOf } from '../image/digest.ts';
-import { feed } from '../image/layer/write-layer.ts';
+import { feed, tarEntries } from '../image/layer/read-tar.ts';
 
 /**
  * npm's packages of Node, which repackage what nodejs.org publishes, for each architecture by Go's names. package.json
@@ -119,12 +119,11 @@ async function filesOf<const Names extends readonly string[]>(
   archive: Buffer,
   names: Names,
 ): Promise<{ readonly [Index in keyof Names]: Buffer }> {
-  type Entry = AsyncIterable<Uint8Array> & { readonly header: Header; resume(): void };
   const reader = extract();
   const feeding = feed(reader, Readable.from([gunzipSync(archive)]));
   feeding.catch(() => undefined);
   const found = new Map<string, Buffer>();
-  for await (const entry of reader as unknown as AsyncIterable<Entry>) {
+  for await (const entry of tarEntries(reader)) {
     if (names.includes(entry.header.name)) {
       found.set(entry.header.name, await buffer(entry));
     } else entry.resume();

@@ -29,7 +29,7 @@ export class FreshCache<T extends KubernetesObject> {
         this.#bury(key, object);
       }
       if (written === undefined) return;
-      // The deletion of what had the name before is none of what was created after it.
+      // The deletion of an earlier object of the name does not concern the one that was created after it.
       const isGone = type === 'DELETED' && object.metadata.uid === written.metadata.uid;
       if (isGone || !isNewer(written, object)) this.#written.delete(key);
     });

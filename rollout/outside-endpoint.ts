@@ -54,7 +54,7 @@ export async function askOutside<T>(
   }
 }
 
-/** @returns the error for an answer that is none, with the start of what it says. */
+/** @returns the error for an invalid response, with the start of its body. */
 export function unexpectedAnswer(status: number | undefined, body: unknown): Error {
   return new Error(`it answers ${status}: ${JSON.stringify(body ?? '').slice(0, 200)}`);
 }

@@ -5,7 +5,7 @@ import { objectNamed } from './named.ts';
 import type { ObservedCluster } from './observed-cluster.ts';
 import type { BuildView } from './schemas.ts';
 
-/** Final states first: a build that has ended was prepared, too. */
+/** Final states first: a build that has ended was also prepared. */
 const STATES = ['Succeeded', 'Failed', 'Interrupted', 'Building', 'Prepared'] as const;
 
 /** @returns one build. */

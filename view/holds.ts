@@ -107,7 +107,7 @@ export function nodeHolds(
   return holds;
 }
 
-/** Fields that are '' were not given; a time that can't be read is none. */
+/** Fields that are '' were not given; a time that can't be parsed is omitted. */
 function flagged(flag: Partial<Flag> & { readonly at?: string }): Omit<HoldView, 'kind'> {
   return {
     by: flag.by || undefined,

@@ -20,7 +20,8 @@ import { SPDX_TYPE, spdxDocument } from './spdx.ts';
 const ATTEST_MS = 30_000;
 
 /**
- * What is done to an image once it is pushed. Made where the key is read; whatever makes images passes it on.
+ * What is done to an image once it is pushed. It is created where the key is read, and passed to the code that builds
+ * images.
  */
 export class Seal {
   /** Undefined: images stay unsigned. */

@@ -7,7 +7,7 @@ import { TREE } from '../../predict/image/engine-spec.ts';
 
 /** Name of the Containerfile in a context. */
 export const CONTAINERFILE = 'Containerfile';
-/** How the names of secrets' files in a context begin; the ignore file keeps them from every COPY and ADD. */
+/** Prefix of secrets' files in a context; the ignore file excludes them from every COPY and ADD. */
 const SECRETS = '.shale-secret-';
 
 /** A value that commands may read at /run/secrets/<id> while they run. */

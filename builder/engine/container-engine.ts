@@ -40,7 +40,7 @@ export interface ContainerEngine {
   build(build: EngineBuild, onOutput: (text: string) => void, signal: AbortSignal): Promise<void>;
   /** @returns the image as an archive, as it comes. */
   save(name: string, signal: AbortSignal): Promise<Readable>;
-  /** An image that is not there is none to remove. */
+  /** Nothing is removed if the image does not exist. */
   remove(name: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ export class EngineError extends Error {
   }
 }
 
-/** A command of the Containerfile failed: its author has to fix it. */
+/** A command of the Containerfile failed: its author must fix it. */
 export class StepFailed extends Error {
   override readonly name = 'StepFailed';
 }

@@ -212,7 +212,7 @@ function follow(
   return promise.finally(() => signal.removeEventListener('abort', stop));
 }
 
-/** dockerode's decodes BuildKit's messages, too; its types don't know it yet. */
+/** dockerode's also decodes BuildKit's messages; its types lack it. */
 function followProgress(
   stream: NodeJS.ReadableStream,
   onFinished: (error: Error | null | undefined) => void,

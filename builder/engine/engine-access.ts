@@ -24,7 +24,7 @@ export const ENGINE_PORT = 2376;
  *
  * @param url `unix:///path` or `tcp://host:port`.
  * @param tlsDir directory with ca.pem, cert.pem and key.pem, as Docker's clients have it; TCP without it is refused.
- * @throws TypeError for an address that is none; the file system's errors when the files can't be read.
+ * @throws TypeError for an invalid address; the file system's errors when the files can't be read.
  */
 export async function engineAccess(
   url: string,

@@ -284,7 +284,7 @@ function ownLayers(
     );
   }
   return layers.slice(base.length).map(({ diffId, file }) => {
-    // A command that adds nothing can leave a layer that the base has as well.
+    // A command that adds nothing may create a layer that the base also has.
     if (file === undefined)
       throw new BuildFailure('UnexpectedContent', `layer ${diffId} repeats one of the base image`);
     return file;

@@ -17,7 +17,7 @@ export interface Engines {
   /** False if every build that needs commands fails with the reason NoEngine. */
   readonly available: boolean;
   /**
-   * Does work with an engine. What was created for it is deleted when the work is over, however it ends.
+   * Runs work with an engine. What was created for it is deleted at the end, also after a failure.
    *
    * @throws BuildFailure if there is no engine, or its flags are wrong; EngineError if it can't be reached; what the
    *   work throws.

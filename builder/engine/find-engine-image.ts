@@ -41,8 +41,8 @@ export interface EngineImageKey {
 }
 
 /**
- * What vouches for an image in a registry. Its tag and its labels don't: anyone who may push to the repository writes
- * them, and the image made of it is signed with the cluster's key.
+ * Proof of the origin of an image in a registry. Its tag and labels are not: anybody with push access to the repository
+ * can set them, and the image that is built on it is signed with the cluster's key.
  */
 export interface EngineImageTrust {
   /** Engine images that this process built, or that successful builds of this cluster recorded. */

@@ -54,7 +54,7 @@ export function imageTime(env: NodeJS.ProcessEnv): ImageMaking['created'] {
   return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 }
 
-/** Of an annotation that becomes a label: longer ones are no URL or commit. */
+/** Of an annotation that becomes a label: a longer one is not a URL or commit. */
 const MAX_LENGTH = 512;
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
@@ -66,8 +66,8 @@ export function sourceOf(pool: MachineConfigPool | undefined): ConfigSource {
 }
 
 /**
- * What of a source can stand in a label. A URL or revision that is empty, too long or has other characters than such a
- * thing has counts as not there: provenance must not be what stops a build.
+ * The part of a source that can be put into a label. A URL or revision that is empty, too long or has invalid
+ * characters counts as absent: provenance must not fail a build.
  */
 export function cleanSource(said: {
   readonly url: string | undefined;

@@ -181,7 +181,7 @@ function isOtherwise(layer: Layering, path: string, directory: NodeDirectory): b
   return there.mode !== directory.mode || there.uid !== uid || there.gid !== gid;
 }
 
-/** A directory of the base keeps what the config can't say of it. */
+/** A directory of the base keeps the attributes that a config can't set. */
 function xattrsAt({ base }: Layering, path: string): { readonly xattrs?: Xattrs } {
   const there = base.at(path);
   return there?.kind === 'directory' && there.xattrs !== undefined ? { xattrs: there.xattrs } : {};
@@ -198,7 +198,7 @@ function ids({ base }: Layering, owned: Owned): { readonly uid: number; readonly
   return { uid, gid };
 }
 
-/** A name that only the node knows: there a tmpfiles.d line sets it. */
+/** A name that only the node can resolve: a tmpfiles.d line sets the owner there. */
 function isUnknown({ base }: Layering, owned: Owned): boolean {
   return ownerOnBase(owned, base).unknown !== undefined;
 }

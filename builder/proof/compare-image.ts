@@ -14,7 +14,7 @@ export interface LocatedImage {
   readonly description: ImageDescription;
 }
 
-/** What an image has to be: a base, one layer, and what is set in the base's configuration. */
+/** The expected image: a base, one layer, and what is set in the base's configuration. */
 export interface ExpectedImage {
   readonly base: LocatedImage;
   readonly layer: Layer;
@@ -24,8 +24,8 @@ export interface ExpectedImage {
 }
 
 /**
- * Compares an image with what it has to be, byte by byte of its documents and of its layer's archive. Its compression
- * alone may be another: that of another version of zlib.
+ * Compares an image with the expected one: every byte of its documents and of its layer's archive. Only its compression
+ * may differ, by the version of zlib.
  *
  * @returns what differs first.
  * @throws RegistryError; ContentError

@@ -26,7 +26,8 @@ interface EngineClaim {
 
 /**
  * @param stock the base image.
- * @returns the image of a container engine as a base, or why it is none of this base in this pool's repository.
+ * @returns the image of a container engine as a base, or why it is not based on this base image, or not in this pool's
+ *   repository.
  * @throws RegistryError, ContentError
  */
 export async function engineBase(
@@ -60,7 +61,7 @@ export async function engineBase(
 /**
  * Compares what commands were given with what the pool requests of them.
  *
- * @returns why the engine's image is none of this request.
+ * @returns why the engine's image does not match the request.
  * @throws RegistryError, ContentError; UnstatedInputs while no key that nodes accept has signed a statement about it.
  */
 export async function engineInputsRefusal(

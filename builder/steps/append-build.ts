@@ -32,7 +32,7 @@ import { type BaseKnowledge, treeOfBase } from './tree-of-base.ts';
 export interface ImageRequest {
   readonly pool: string;
   readonly rendered: MachineConfig;
-  /** What it was rendered from, as far as that is known: a problem names the MachineConfigs that have it. */
+  /** The MachineConfigs that it was rendered from, as far as known: the message of a problem names them. */
   readonly sources?: readonly MachineConfig[] | undefined;
   /** By tag or digest. */
   readonly baseImage: string;
@@ -59,10 +59,9 @@ export interface AppendInput extends ImageRequest, PoliciesInForce, BaseKnowledg
 }
 
 /**
- * Makes a pool's image without a container engine: one layer on the base, its labels stating what nodes will have to
- * do.
+ * Makes a pool's image without a container engine: one layer on the base, its labels state the actions of nodes.
  *
- * @returns the image by digest and what its label asks of nodes.
+ * @returns the image by digest and the actions in its label.
  * @throws BuildFailure that says whether trying again may help.
  */
 export async function appendBuild(

@@ -12,7 +12,7 @@ export interface ArchitecturesByBase {
 }
 
 /**
- * A node that reports an architecture of which there is no base image must not keep an image from all others.
+ * A node of an architecture without a base image must not prevent the build for all others.
  *
  * @param asked.architectures in Go's words. One alone isn't looked up: its build fails with the reason.
  * @returns all as `built` where the base image is for none of them, so that the build says so.

@@ -149,7 +149,7 @@ export class VulnerabilityRecorder {
   }
 
   /**
-   * Reads what is due, and writes it to the status. What can't be read is recorded, too.
+   * Reads the reports that are due, and writes the results to the status, also of those that can't be read.
    *
    * @returns ms after which it has to be asked again; undefined where nothing holds the pool.
    * @throws ApiError

@@ -160,7 +160,7 @@ export class ImageMaker {
     return sealed(result);
   }
 
-  /** A build that is over or gone has nobody who would delete its image. */
+  /** Nobody would delete the image of a build that has ended or was deleted. */
   async #recordPush(build: MachineOSBuild, image: DigestedPullspec, signal: AbortSignal): Promise<void> {
     const { name } = build.metadata;
     const refuse = (cause?: unknown): never => {
@@ -177,7 +177,7 @@ export class ImageMaker {
     );
   }
 
-  /** What the build is to list; an older builder has not written that down. */
+  /** The transitions that the build must list; an older builder has not recorded them. */
   #froms({ spec }: MachineOSBuild, pool: string, builds: readonly MachineOSBuild[]): readonly KnownState[] {
     const { caches } = this.#options;
     const known = knownStates(pool, caches.nodes.list(), builds, (name) => caches.machineConfigs.get(name));

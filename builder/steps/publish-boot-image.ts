@@ -32,8 +32,8 @@ export type BootImagePublication =
   | { readonly kind: 'move'; readonly tag: string; readonly image: string };
 
 /**
- * Decides whether the tag has to be moved. Which image it names is the operator's choice: the builder reads it from the
- * status of the pool, which it can't write.
+ * Decides whether to move the tag. Which image it names is the operator's choice: the builder reads it from the status
+ * of the pool, which it can't write.
  *
  * @param moved what this process moved the tag to. Another process may have ended between the registry and the status,
  *   and the registry may have lost what it had, so each process moves every tag once.
@@ -130,7 +130,7 @@ export class BootImagePublisher {
   ): Promise<void> {
     const { client, now, signal } = this.#options;
     const type: MachineOSConfigConditionType = 'BootImagePublished';
-    const about = present({ observedGeneration: config.metadata.generation });
+    const about = { observedGeneration: config.metadata.generation };
     await updateStatus(
       client,
       MachineOSConfigs,

@@ -13,9 +13,10 @@ const DIGITS = 12;
 const LONGEST_TAG = 128;
 
 /**
- * A client by which no image gets into the build's repository without a record of it: a build that ends after its push
- * would leave the image for ever. Where a registry doesn't move a tag, as for a build that was deleted and is requested
- * again, the image gets a tag of its own beside it: nodes name it by its digest, and the tag only keeps it.
+ * A client that records each image before it is pushed to the build's repository: otherwise a build that is interrupted
+ * after its push would leave the image behind. Where a registry doesn't move a tag, as for a build that was deleted and
+ * is requested again, the image gets a tag of its own beside it: nodes name it by its digest, and the tag only keeps
+ * it.
  *
  * @param pushSpec where the build's images are pushed.
  * @param record is called before each image is pushed; if it fails, the image is not pushed.

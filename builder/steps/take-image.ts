@@ -84,7 +84,7 @@ async function proofOf(
   signal: AbortSignal,
 ): Promise<ComputedProof> {
   const { machineOSConfig, rendered, baseImage, inForce, configs, seal } = input;
-  // Of an image that isn't there, the registry's answer alone doesn't say who named it.
+  // If the image does not exist, the registry's response does not show which annotation named it.
   await client.getManifest(image, signal).catch((error: unknown) => {
     if (error instanceof RegistryError && error.status === 404) throw refusal(input, error.message);
     throw error;
@@ -132,7 +132,10 @@ function architectureRefusal(
   return found === expected ? undefined : `it is for ${found}; expected ${expected}, as the pool's nodes are`;
 }
 
-/** What commands did can't be computed. Without a key there is only a label, which anyone writes who may push. */
+/**
+ * The result of commands can't be computed. Without a key there is only a label, which anybody with push access can
+ * set.
+ */
 function engineRefusal(instances: readonly ProvenInstance[], { seal }: TakeInput): string | undefined {
   return seal.key === undefined && instances.some(({ engineImage }) => engineImage !== undefined)
     ? 'commands made its base, and without a signing key of the cluster nobody can say which'
@@ -159,7 +162,7 @@ async function keep(
   }
 }
 
-/** Who made the image has attached its list of contents or not; only what it has is looked at. */
+/** The list of contents is optional: it is compared only if it is attached. */
 async function contentsChange(
   client: RegistryClient,
   { baseTrees, previousBuild }: TakeInput,

@@ -19,7 +19,7 @@ import { ContentError, RegistryError } from '../../image/registry/registry-error
 /** What is known of a base. */
 interface KnownBase {
   readonly tree: BaseTree;
-  /** Absent where nobody would find it, or the registry doesn't take it. */
+  /** Absent if it would not be found again, or if the registry rejects it. */
   readonly record?: BaseRecord | undefined;
 }
 
@@ -27,13 +27,13 @@ interface KnownBase {
 export interface BaseKnowledge {
   /** The trees of bases that this process knows; absent: the base is read. */
   readonly baseTrees?: BaseTrees | undefined;
-  /** Records that builds of the pool made; absent: none is made, because nobody would find it. */
+  /** Records of the pool's builds; absent: none is pushed, because it would not be found again. */
   readonly baseRecords?: readonly BaseRecord[] | undefined;
 }
 
 interface KnowingInput extends BaseKnowledge {
   readonly architecture: string;
-  /** Where the record goes, too. */
+  /** The record is pushed there as well. */
   readonly pushSpec: string;
   /** The stock image, by digest, where the base is an engine's image made of it. */
   readonly stockImage?: DigestedPullspec | undefined;

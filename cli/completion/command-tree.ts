@@ -92,9 +92,9 @@ export function placedCommands(command: CommandNode, path = ''): readonly Placed
 /** The candidates at one position of a command line. */
 interface Candidates {
   readonly words: readonly { readonly word: string; readonly description: string }[];
-  /** Whether files are candidates, too. */
+  /** Whether files are also candidates. */
   readonly files: boolean;
-  /** Names in the cluster that are candidates, too. */
+  /** Names in the cluster that are also candidates. */
   readonly names: NameKind | undefined;
 }
 

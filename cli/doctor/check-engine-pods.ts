@@ -34,7 +34,7 @@ export interface EnginePodFacts {
  * Checks that the builder can have a container engine in a pod (`--engine pod` of the operator, its default), as far as
  * the API server shows it.
  *
- * @returns nothing if the operator was told to use another engine, or none.
+ * @returns nothing if the operator is configured with another engine, or none.
  */
 export async function checkEnginePods(
   client: ApiClient,

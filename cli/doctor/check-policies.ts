@@ -24,11 +24,11 @@ export const BASE_POLICIES: Readonly<Record<string, string>> = {
     'anyone who may write ConfigMaps in the namespace can have images deleted from the registry',
   'shale-machine-os-config-secrets':
     'anyone who may write a MachineOSConfig can have every Secret of the namespace used, and take the repository of another pool',
-  'shale-held-nodes': 'whoever cordons, uncordons or deletes a node that Shale has cordoned is not warned',
-  'shale-updating-nodes': 'whoever cordons a node that Shale is about to update is not warned',
-  'shale-maintained-nodes': 'whoever creates a NodeMaintenance of a node that Shale updates is not warned',
-  'shale-skipped-nodes': 'whoever changes a configuration is not warned of nodes that the rollout skips',
-  'shale-resumed-pools': 'whoever resumes a pool is not warned of nodes that its rollout skips',
+  'shale-held-nodes': 'a user who cordons, uncordons or deletes a node that Shale has cordoned is not warned',
+  'shale-updating-nodes': 'a user who cordons a node that Shale is about to update is not warned',
+  'shale-maintained-nodes': 'a user who creates a NodeMaintenance of a node that Shale updates is not warned',
+  'shale-skipped-nodes': 'a user who changes a configuration is not warned of nodes that the rollout skips',
+  'shale-resumed-pools': 'a user who resumes a pool is not warned of nodes that its rollout skips',
   'shale-machine-os-builds': 'anyone who may write MachineOSBuilds can have images deleted from the registry',
 };
 

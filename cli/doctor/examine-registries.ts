@@ -29,7 +29,7 @@ import { findStrays } from './stray-images.ts';
 
 export interface RegistryExamination extends RegistryFlags, PlannedRegistry {
   readonly namespace: string;
-  /** Whether to test from pods, too; or the names of the nodes to test from. */
+  /** Whether to test also from pods; or the names of the nodes to test from. */
   readonly probe?: true | readonly string[];
 }
 

@@ -100,8 +100,8 @@ async function straysOf(
 }
 
 /**
- * Decides which images of a repository are strays. What has a tag that Shale doesn't write is none: somebody else put
- * it there.
+ * Decides which images of a repository are strays. An image with a tag that Shale doesn't write is not a stray:
+ * somebody else pushed it.
  *
  * @param registry.digests by tag, of the tags that name images.
  * @returns the digests, each with the tags that name it or what is about it.

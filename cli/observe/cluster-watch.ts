@@ -30,7 +30,7 @@ export interface Places {
 
 /** Where to look, and at what. */
 interface Sight extends Places {
-  /** Whether to observe MachineConfigs, too: they may be large. */
+  /** Whether to observe MachineConfigs as well: they may be large. */
   readonly withMachineConfigs?: boolean;
 }
 

@@ -253,7 +253,7 @@ function markdownOfDiffs({ changes }: PoolAsk): string[] {
   return [summary, '', `${fence}diff`, ...lines, fence, '', '</details>', ''];
 }
 
-/** Made visible before it is trimmed: a carriage return at the end is a change, too. */
+/** Escaped before it is trimmed: a carriage return at the end is also a change. */
 const linesOf = (diff: string): readonly string[] => visible(diff).trimEnd().split('\n');
 
 /** @returns a fence that is longer than any in the contents (CommonMark, "Fenced code blocks"). */

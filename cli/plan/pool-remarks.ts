@@ -117,7 +117,7 @@ function windowRemarks({ settings, now }: Remarked): readonly string[] {
   ];
 }
 
-/** The change may be one of those pools, too: whatever they are now, they go first. */
+/** The change may also be about those pools: whatever their state is now, they are updated first. */
 function dependencyRemarks({
   pool: { metadata },
   settings: { dependsOn },

@@ -7,7 +7,7 @@ import { deadlineOf } from './decide-try.ts';
  * installation finds the deadline.
  *
  * @returns why the operator can't go now and what to do; undefined if no change is being tried. A deadline that can't
- *   be read is none: the operator does nothing at it either.
+ *   be read is ignored, as the operator ignores it.
  */
 export function runningTries(pools: readonly MachineConfigPool[]): string | undefined {
   const tried = pools

@@ -29,7 +29,7 @@ export interface TracingOptions {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** A collector that is away holds up neither a reboot nor the end of a process for longer. */
+/** A collector that is unavailable delays neither a reboot nor the end of a process for longer. */
 const FLUSH_MS = 3_000;
 
 /** The ids of the span that is recorded next: processes have to agree on them. */

@@ -59,7 +59,7 @@ interface SpanAttributes {
 /** Records what a process did. Fire and forget: it never fails the work that it records. */
 export interface Tracer {
   record(span: Span): void;
-  /** Sends what is not sent yet, within seconds; for a process that is about to be ended. Never throws. */
+  /** Sends what is not sent yet, within seconds; for a process that is about to end. Never throws. */
   flush(): Promise<void>;
 }
 

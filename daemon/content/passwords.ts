@@ -44,7 +44,7 @@ export async function readPasswordFields(root: string): Promise<PasswordFields> 
  *
  * @param fields what the tree has.
  * @returns the changes, and what somebody else changed that they would overwrite.
- * @throws PasswordError for a hash that is none.
+ * @throws PasswordError for an invalid hash.
  */
 export function planPasswords(
   { from, to }: { readonly from: Hashes; readonly to: Hashes },

@@ -139,7 +139,7 @@ export class HostDirectory implements AsyncDisposable {
    */
   async read(base: string, limit: number): Promise<Buffer | undefined> {
     return this.#use(this.#nameOf(base), async () => {
-      // A pipe must not be waited for; a link is none of a file's (ELOOP).
+      // Opening must not block on a pipe; a link counts as absent (ELOOP).
       await using handle = await open(this.#at(base), O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(
         (error: unknown) => {
           if (hasCode(error, 'ENOENT', 'ELOOP', 'ENXIO')) return undefined;
@@ -196,7 +196,7 @@ export class HostDirectory implements AsyncDisposable {
       await this.#copy(base, [outside(source), outside(handle)], options);
       await verify(handle);
       const { uid, gid, mode } = await handle.stat();
-      // Only where they differ: chown(2) clears capabilities, too.
+      // Only if they differ: chown(2) also clears capabilities.
       if (uid !== attributes.uid || gid !== attributes.gid) {
         await handle.chown(attributes.uid, attributes.gid);
         await handle.chmod(attributes.mode);
@@ -413,7 +413,7 @@ const TEMPORARY_PREFIX = '.shale-new.';
 
 /** @returns the name under which a file is written before it takes its place, in the same directory. */
 function temporaryName(name: string): string {
-  // A name may have 255 bytes (NAME_MAX); the rest is told apart well enough by its end.
+  // A name may have 255 bytes (NAME_MAX); longer names are distinguished by their ends.
   return `${TEMPORARY_PREFIX}${name.slice(-60)}`;
 }
 

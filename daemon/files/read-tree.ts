@@ -68,7 +68,7 @@ export interface TreeDifference {
 
 /**
  * Lists where two trees differ. Meant for /usr: deployments of one ostree repository share the inodes of equal files,
- * so all but a few are told equal by inode number, without reading them.
+ * so most files are known to be equal by their inode number, without reading them.
  *
  * @param current where the first lies. @param target where the second lies. @param name what the host calls it
  *   (`/usr`).

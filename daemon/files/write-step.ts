@@ -40,8 +40,8 @@ export function isRemoval({ kind }: Pick<WriteStep, 'kind'>): boolean {
  * into the repository.
  *
  * @param options `beforeStep` is called, and waited for, before each of them, with the tree that it is taken in.
- * @throws {PathError} when a directory on the way is none, or a link by now; Error where a source has changed; {HostFileError} for
- *   the system's errors; the signal's reason when aborted between steps.
+ * @throws {PathError} when a parent is not a directory, or has become a link; Error where a source has changed;
+ *   {HostFileError} for the system's errors; the signal's reason when aborted between steps.
  */
 export async function takeSteps(
   roots: TreeRoots,

@@ -38,7 +38,7 @@ interface CheckRunnerOptions {
 }
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** What a check said last stands in a status and an event, for everybody to read: no more of it than helps. */
+/** The last output of a check is copied to a status and an event, which many users can read, so it is limited. */
 const LAST_LINES = 10;
 const LAST_CHARACTERS = 1_000;
 /** Of its output, of which the last lines are taken. */
@@ -63,7 +63,7 @@ export function checkRunner({ root, rootInside, prefix }: CheckRunnerOptions): R
       path.join(rootInside, path.relative(root, place)),
     ];
     const startedAt = performance.now();
-    // In a process group of its own: where nsenter forks, it hands no signal on.
+    // In its own process group: where nsenter forks, it does not forward signals.
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
     let output = Buffer.alloc(0);
     const collect = (chunk: Buffer) => {
@@ -98,7 +98,9 @@ export function checkRunner({ root, rootInside, prefix }: CheckRunnerOptions): R
   };
 }
 
-/** Ends a check and, as timeout(1) hands the signal on, what it has started. One that has ended already is none. */
+/**
+ * Ends a check and, as timeout(1) hands the signal on, what it has started. A check that has already ended is ignored.
+ */
 function endGroup({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   try {

@@ -13,7 +13,7 @@ export interface HealthCheck {
 }
 
 export interface HealthChecks {
-  /** In the order in which they run. A target that one of them keeps refusing is not kept. */
+  /** In the order in which they run. A target that fails one of them is not kept. */
   readonly required: readonly HealthCheck[];
   /** What fails here is only reported. */
   readonly wanted: readonly HealthCheck[];

@@ -40,7 +40,9 @@ export const noWrongLabels: WrongLabels = async () => [];
 
 /** The policy is compiled once for each command: seconds on a slow host, however many files. */
 const TIMEOUT_MS = 120_000;
-/** Names from standard input, each ended by NUL; those that are not there passed over (restorecon(8), setfiles(8)). */
+/**
+ * Reads names from standard input, terminated by NUL, and ignores those that do not exist (restorecon(8), setfiles(8)).
+ */
 const FROM_INPUT = ['-i', '-0', '-f', '-'];
 
 /**

@@ -75,7 +75,7 @@ export function unitProgress(before: UnitProperties, now: UnitProperties): UnitP
   }
 }
 
-/** The caller's signal is the limit of a job; this one only prevents a lost systemctl from living for ever. */
+/** The caller's signal is the limit of a job; this one only ends a systemctl that hangs. */
 const NO_LIMIT_MS = 3_600_000;
 
 /** @returns after that many ms. @throws the signal's reason, or an AbortError. */
@@ -159,8 +159,8 @@ export class Systemctl implements ServiceManager {
   }
 
   /**
-   * What has crashed again and again may not be started for a while, by nobody (systemd.unit(5),
-   * StartLimitIntervalSec=). What has changed since may be just what it lacked, so the count begins again, once.
+   * systemd refuses to start a unit that has crashed repeatedly (systemd.unit(5), StartLimitIntervalSec=). The update
+   * may have fixed the cause, so the count is reset, once.
    */
   async #runJob(action: 'reload' | 'restart' | 'start', unit: string, signal: AbortSignal): Promise<void> {
     const job = ['systemctl', action, '--', unit] as const;

@@ -2,7 +2,7 @@
 export interface HolderChannel {
   /** Who else holds the node (spec.heldBy); undefined: nobody. */
   readonly heldBy: string | undefined;
-  /** How often there was a reason to look again: taken before the rest is read, and given to `changedSince`. */
+  /** A counter of changes: read it before everything else, and pass it to `changedSince`. */
   readonly changes: number;
   /** @returns when there was such a reason since, the time is over, or the signal is aborted. */
   changedSince(changes: number, ms: number, signal: AbortSignal): Promise<void>;

@@ -31,7 +31,7 @@ export interface PinnedImagesLoop extends Omit<KeepImagesContext, 'report' | 'is
   readonly log: Logger;
 }
 
-/** How long the loop waits, and what it leaves free, unless it is told otherwise. */
+/** Defaults of how long the loop waits and how much disk space it leaves free. */
 const PINNED_IMAGES = {
   reserveBytes: RESERVE_BYTES,
   // CRI-O reads its configuration after the reload has returned.

@@ -27,7 +27,7 @@ export type Pins = Omit<z.infer<typeof PinsRecord>, 'version'>;
 
 const record = stateRecord('pinned-images.json', PinsRecord);
 
-/** There is none where nothing was ever pinned. */
+/** Does not exist where nothing was ever pinned. */
 export const readPins: (root: string) => Promise<Pins | undefined> = record.read;
 
 /**
@@ -44,7 +44,7 @@ export async function keepPins(
   signal: AbortSignal,
 ): Promise<void> {
   const { root } = ports.host;
-  // A node whose runtime was replaced: what the other one was told has no effect any more, and is taken away.
+  // A node whose runtime was replaced: the configuration of the previous one no longer has an effect, and is removed.
   if (before !== undefined && before.containerRuntime !== pins.containerRuntime) {
     await keepPins(ports, before, { ...before, images: [] }, isPinned, signal);
     const isStillPinned = (image: string) => isPinned(image) && !before.images.includes(image);

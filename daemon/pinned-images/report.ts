@@ -59,8 +59,7 @@ export function pinnedImagesStatus(
     ),
   );
   const conditions = conditionsOf(report, known).reduce(
-    (all, each) =>
-      setCondition(all, { ...each, ...present({ observedGeneration: metadata.generation }) }, now),
+    (all, each) => setCondition(all, { ...each, observedGeneration: metadata.generation }, now),
     [...known],
   );
   return {

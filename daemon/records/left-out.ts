@@ -18,7 +18,7 @@ export type LeftOut = z.infer<typeof LeftOut>;
 
 const record = stateRecord('left-out.json', LeftOut);
 
-/** There is none where the last update brought everything. */
+/** Does not exist where the last update brought everything. */
 export const readLeftOut = record.read;
 
 /**

@@ -21,7 +21,7 @@ export interface ServiceActions {
 
 /**
  * Does an update's actions in their order. Drain has been done by the operator before it granted the update, and Reboot
- * is none for a running system.
+ * is not an action on the running system.
  *
  * @throws ServiceError for an action that failed or took too long, with the unit's last lines; the signal's reason.
  */

@@ -1,5 +1,5 @@
 import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
-import { errorMessage } from '../../api/error-message.ts';
+import { asError, errorMessage } from '../../api/error-message.ts';
 import { shortList } from '../../api/plural.ts';
 import { writesAtOnce } from '../../disruption/opt-in.ts';
 import { reloadsSshd, sshdCauses } from '../../disruption/sshd-reload.ts';
@@ -72,7 +72,7 @@ async function applyEntry(
     spans.end();
   } catch (error) {
     const isEnding = context.signal.aborted;
-    if (!isEnding) spans.end(error instanceof Error ? error.name : 'Error');
+    if (!isEnding) spans.end(asError(error).name);
     if (error instanceof LiveUpdateFailed) return goOnByReboot(context, entry, error);
     // Nothing was changed, or all of it was undone: the update has not begun.
     const isAsBefore = work.disk === 'AsRecorded' && !isEnding && !(error instanceof UndoError);
@@ -112,7 +112,7 @@ export class TargetMismatch extends Error {
 /**
  * Does what changes the running system.
  *
- * @throws LiveUpdateFailed for whatever goes wrong; the signal's reason when the daemon was told to end.
+ * @throws LiveUpdateFailed for whatever goes wrong; the signal's reason when the daemon is terminated.
  */
 async function orRequireReboot(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
   try {

@@ -1,4 +1,5 @@
 import { formatAsked } from '../../api/disruption-action.ts';
+import { asError } from '../../api/error-message.ts';
 import { type MachineConfigNode, PREPARE_REFUSED } from '../../api/machine-config-node.ts';
 import { NodeHeld, whileFree } from '../host/while-free.ts';
 import { PrepareRefused } from '../records/current.ts';
@@ -76,8 +77,7 @@ export async function prepareTarget(
       return again;
     }
     if (!signal.aborted) {
-      const failure = error instanceof Error ? error.name : 'Error';
-      context.telemetry.tracer.record(stageSpan(context, target, startedAt, failure));
+      context.telemetry.tracer.record(stageSpan(context, target, startedAt, asError(error).name));
     }
     throw error;
   } finally {

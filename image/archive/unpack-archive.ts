@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { extract, type Header } from 'tar-stream';
+import { extract } from 'tar-stream';
 import { z } from 'zod';
 import type { Digest } from '../../api/references.ts';
 import { digestOfHash } from '../digest.ts';
-import { feed } from '../layer/write-layer.ts';
+import { feed, tarEntries } from '../layer/read-tar.ts';
 import { ContentError } from '../registry/registry-error.ts';
 import { ARCHIVE_LIMITS, ArchiveCount, type ArchiveLimits } from './archive-limits.ts';
 
@@ -29,8 +29,6 @@ const ArchiveManifest = z
   .length(1);
 
 const Config = z.looseObject({ rootfs: z.looseObject({ diff_ids: z.array(z.string()) }) });
-
-type Entry = AsyncIterable<Uint8Array> & { readonly header: Header; resume(): void };
 
 interface UnpackOptions {
   readonly dir: string;
@@ -60,7 +58,7 @@ export async function unpackImageArchive(
   const documents = new Map<string, Uint8Array>();
   const count = new ArchiveCount({ ...ARCHIVE_LIMITS, ...limits });
   try {
-    for await (const entry of reader as unknown as AsyncIterable<Entry>) {
+    for await (const entry of tarEntries(reader)) {
       signal.throwIfAborted();
       const { name, type, linkname } = entry.header;
       count.take(entry.header);

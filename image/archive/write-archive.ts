@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type Pack, pack } from 'tar-stream';
+import { asError } from '../../api/error-message.ts';
 import { type Digest, hexOf } from '../../api/references.ts';
 import { digestOf } from '../digest.ts';
 
@@ -26,9 +27,7 @@ export async function* writeImageArchive(image: {
 }): AsyncGenerator<Uint8Array> {
   const archive = pack();
   const writing = write(archive, image);
-  writing.catch((error: unknown) =>
-    archive.destroy(error instanceof Error ? error : new Error(String(error))),
-  );
+  writing.catch((error: unknown) => archive.destroy(asError(error)));
   try {
     for await (const chunk of archive) yield chunk as Uint8Array;
     await writing;

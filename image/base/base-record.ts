@@ -16,7 +16,7 @@ import { type BaseDirectory, BaseTree, formatBaseTree, parseBaseTree } from './b
 
 /** Another form of record has another type: an older one is made again. */
 const RECORD_TYPE = 'application/vnd.shale.base-tree.v1+gzip';
-/** What files say, in a blob of its own: who knows only of the tree reads the record all the same. */
+/** Facts of files, in a separate blob: older versions, which know only the tree, can still read the record. */
 const FACTS_TYPE = 'application/vnd.shale.base-facts.v1+gzip';
 /** Bytes of a record; that of a base with a million paths has some ten. */
 const MAX_RECORD_BYTES = 256 * 1024 * 1024;

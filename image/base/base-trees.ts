@@ -98,7 +98,7 @@ export class BaseTrees {
     let below = await this.#longest(ids, kept, signal);
     const stock = below === undefined ? await image.stock?.() : undefined;
     if (stock !== undefined && chainIds(stock.description.config.rootfs.diff_ids).at(-1) !== ids.at(-1)) {
-      // Other images will be made of it, too.
+      // Other images will be built on it as well.
       await this.treeOf(client, stock, kept, signal);
       below = await this.#longest(ids, kept, signal);
     }

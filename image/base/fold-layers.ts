@@ -226,7 +226,7 @@ function textOf(bytes: Uint8Array): string {
 
 /**
  * A tree that was checked out of an ostree commit and put into an image as it is has its /etc at /usr/etc, where ostree
- * and rpm-ostree look for it, too.
+ * and rpm-ostree also look for it.
  */
 function useUsrEtc(root: BaseDirectory): void {
   const etc = root.children.get('etc');

@@ -9,8 +9,8 @@ const Package = z.strictObject({
 });
 
 /**
- * What is kept of a file's content, because somebody is told of it. A record of an image has these, so fields are added
- * and never renamed.
+ * What is kept of a file's content, because it is reported. A record of an image has these, so fields are added and
+ * never renamed.
  */
 export const FileFacts = z.discriminatedUnion('kind', [
   z.strictObject({

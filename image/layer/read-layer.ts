@@ -6,12 +6,9 @@ import { errorMessage } from '../../api/error-message.ts';
 import type { Digest } from '../../api/references.ts';
 import { digestOfHash } from '../digest.ts';
 import type { LayerItem } from './entry.ts';
-import { feed } from './write-layer.ts';
+import { feed, type TarEntry, tarEntries } from './read-tar.ts';
 import { XattrTap } from './xattr-tap.ts';
 import { frameByFrame } from './zstd-frames.ts';
-
-/** streamx's types don't say of what its streams are. */
-type Entry = AsyncIterable<Uint8Array> & { readonly header: Header; resume(): void };
 
 /** A layer that is not what its image says, or that no image may have. */
 export class LayerError extends Error {
@@ -27,7 +24,7 @@ interface LayerDescription {
 /** Bytes of a layer, uncompressed: a small blob can hold very many. */
 const MAX_UNCOMPRESSED = 64 * 1024 ** 3;
 
-/** Entries of a layer: a small blob can hold very many of these, too, and who reads a base remembers each. */
+/** Entries of a layer: a small blob can have very many of them, and each entry of a base image is kept in memory. */
 const MAX_ENTRIES = 1_000_000;
 
 interface ReadOptions {
@@ -66,7 +63,7 @@ export async function* readLayer(
       : ((await failureOf(feeding)) ?? asLayerError(error));
   let entries = 0;
   try {
-    for await (const entry of archive as unknown as AsyncIterable<Entry>) {
+    for await (const entry of tarEntries(archive)) {
       signal.throwIfAborted();
       entries += 1;
       if (entries > mostEntries) throw new LayerError(`a layer has more than ${mostEntries} entries`);
@@ -171,7 +168,7 @@ const AUFS_NOTES = '.wh..wh.';
 
 /** @returns undefined for what says nothing about the image. */
 function itemOf(
-  { header }: Entry,
+  { header }: TarEntry,
   content: AsyncIterable<Uint8Array>,
   xattrs: ReadonlyMap<string, Uint8Array> | undefined,
   special: NonNullable<ReadOptions['special']>,

@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { posix } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { type Extract, type Header, pack } from 'tar-stream';
+import { type Header, pack } from 'tar-stream';
 import type { Digest } from '../../api/references.ts';
 import { digestOf } from '../digest.ts';
 import type { LayerEntry, Xattrs } from './entry.ts';
@@ -145,7 +144,7 @@ function check(entry: LayerEntry): void {
   ) {
     throw new LayerEntriesError(path, 'is no absolute path without "..", "." or empty parts');
   }
-  // Above others, too: it would delete what the layers below have in place of it.
+  // Also in a layer above others: it would delete the entry of the layers below.
   if (path.includes(`/${WHITEOUT}`)) throw new LayerEntriesError(path, 'would be read as a whiteout');
   const attributes =
     entry.type === 'file' || entry.type === 'directory' ? Object.keys(entry.xattrs ?? {}) : [];
@@ -244,26 +243,5 @@ function headerOf(entry: LayerEntry): Partial<Header> & Pick<Header, 'name'> {
       return { name, type: 'symlink', linkname: entry.target, mode: 0o777, uid: entry.uid, gid: entry.gid };
     case 'hardlink':
       return { name, type: 'link', linkname: entry.target.slice(1), mode: 0o644, uid: 0, gid: 0 };
-  }
-}
-
-/**
- * Writes into an archive that is read as fast as its entries are read, and ends it; one that is destroyed ends this.
- *
- * @throws what reading the bytes throws; the archive is destroyed with it.
- */
-export async function feed(archive: Extract, bytes: AsyncIterable<Uint8Array>): Promise<void> {
-  const closed = new AbortController();
-  archive.once('close', () => closed.abort());
-  try {
-    for await (const chunk of bytes) {
-      if (archive.destroyed) return;
-      if (!archive.write(chunk))
-        await once(archive, 'drain', { signal: closed.signal }).catch(() => undefined);
-    }
-    archive.end(undefined);
-  } catch (error) {
-    archive.destroy(error instanceof Error ? error : new Error(String(error)));
-    throw error;
   }
 }

@@ -22,7 +22,7 @@ const DIGEST_TAG = /^sha256-([a-f0-9]{64})/;
  * A client that reads as registries.conf configures, from mirrors, other locations or not at all, and writes to the
  * reference itself.
  *
- * Its methods also throw a TypeError where registries.conf makes something of a name that is none.
+ * Its methods also throw a TypeError where registries.conf rewrites a name to an invalid one.
  */
 export function createMirroredClient(access: RegistryAccess, { conf, own }: MirrorOptions): RegistryClient {
   const secure = createRegistryClient(access);
@@ -140,7 +140,7 @@ function lastIfMisread(sources: readonly PullSource[], digest: Digest | undefine
   return [...sources.filter((source) => !isMisread(source)), ...sources.filter(isMisread)];
 }
 
-/** Reads until there is something to give: a place that has nothing shows it by then. */
+/** Reads until the first chunk, because a source without the blob fails before that. */
 async function begun(bytes: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array>> {
   const iterator = bytes[Symbol.asyncIterator]();
   const first = await iterator.next();
@@ -212,7 +212,8 @@ function allFailed(failures: readonly Failure[]): RegistryError | ContentError {
     return new (isMismatch ? DigestMismatch : ContentError)(message, { cause: last.error });
   }
   const { code, status, retryAfterMs } = last.error;
-  // A mirror with other content under the digest is asked again, too: it has the image, and one answer was wrong.
+  // A mirror whose content does not match the digest is also asked again: it has the image, and one response was
+  // corrupt.
   const temporary = isAway || others.some(({ error }) => error instanceof DigestMismatch);
   return new RegistryError(message, { code, status, retryAfterMs, temporary }, { cause: last.error });
 }

@@ -178,7 +178,7 @@ async function uploadStatus(
   const response = await to.send(to.at, { ...request, accept: [200, 202, 204], signal });
   response.resume();
   const last = /^(?:bytes=)?0-(\d+)$/.exec(String(response.headers['range'] ?? ''))?.[1];
-  // An upload without a byte has the range 0-0 too; one of a single byte is none that is sent.
+  // An empty upload also has the range 0-0; uploads of a single byte are never sent.
   const received = last === undefined || last === '0' ? 0 : Number(last) + 1;
   const location = response.headers.location ?? upload.location;
   return { upload: { ...upload, location }, received };

@@ -49,7 +49,7 @@ export class RegistryError extends Error {
   }
 }
 
-/** A success that is none of what was asked is an answer of something before the registry, such as a proxy's page. */
+/** A success of another kind than requested is a response of something before the registry, such as a proxy. */
 function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
@@ -96,7 +96,7 @@ export function withLaterFailure(first: unknown, later: unknown): unknown {
     : new ContentError(message, options);
 }
 
-/** Of an error's body: enough for a message, too little to fill a memory. */
+/** Bytes of an error's body: enough for a message, and bounded. */
 const ERROR_BODY_BYTES = 4_096;
 
 /**
@@ -198,7 +198,7 @@ export async function pauseOrThrow(
 export function parseRetryAfter(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined;
   if (/^\s*\d+\s*$/.test(header)) return Number(header) * 1000;
-  // Date.parse takes much for a date that is none.
+  // Date.parse accepts many texts that are not dates.
   const at = HTTP_DATE.test(header) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(at) ? undefined : Math.max(at - now, 0);
 }

@@ -34,8 +34,8 @@ const ANY_TYPES =
   /^application\/(json|vnd\.in-toto\+json|vnd\.dsse\.envelope.*|vnd\.dev\.sigstore\.bundle.*)$/;
 
 /**
- * Reads the reports that are attached to an image: as referrers, and as attestations of cosign under its tag. Whoever
- * may push to the repository can attach them, and no signature is verified.
+ * Reads the reports that are attached to an image: as referrers, and as attestations of cosign under its tag. Anybody
+ * with push access to the repository can attach them, and no signature is verified.
  *
  * @returns the reports, and a remark for each that is not used. A registry that can't be asked is a remark, too.
  * @throws the reason of the signal.

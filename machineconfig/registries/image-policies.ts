@@ -250,7 +250,7 @@ function unreadable(spec: ImagePolicySpec, at: string): Problem[] {
   ];
 }
 
-/** A private key or a certificate has a public key, too, and is none. */
+/** A private key or a certificate contains a public key, but is not accepted as one. */
 function readPublicKey(text: string): void {
   if (!text.startsWith('-----BEGIN PUBLIC KEY-----')) throw new TypeError('no public key');
   createPublicKey(text);

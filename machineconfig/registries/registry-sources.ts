@@ -14,7 +14,7 @@ export interface RegistrySources {
 /**
  * Reads `spec.registrySources` of the Image object (MCO, container-runtime-config controller).
  *
- * @returns the lists, or every problem: scopes that are none, and allowed registries beside blocked ones.
+ * @returns the lists, or every problem: invalid scopes, and allowed registries beside blocked ones.
  */
 export function readRegistrySources(image: ImageConfig | undefined): Validated<{ sources: RegistrySources }> {
   const { insecureRegistries, blockedRegistries, allowedRegistries, containerRuntimeSearchRegistries } =

@@ -19,7 +19,7 @@ const ofTheHost: Readonly<Record<string, string>> = {
  * Judges fields as MCO does: by their types and by what the host's own file has to say. What a kubelet refuses beyond
  * that it refuses on the first node that gets it.
  *
- * @param fields as kubeletSettings gives them. @returns every problem; unknown fields are none.
+ * @param fields as kubeletSettings gives them. @returns every problem; unknown fields are accepted.
  */
 export function validateKubeletFields(fields: KubeletFields): Problem[] {
   const { systemReservedCgroup = '', systemCgroups = '', memorySwap } = fields;

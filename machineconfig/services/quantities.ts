@@ -20,7 +20,7 @@ const SUFFIXES: Readonly<Record<string, number>> = {
 };
 const QUANTITY = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i))?$/;
 
-/** @returns the value of a quantity; undefined if the text is none. */
+/** @returns the value of a quantity; undefined if the text is invalid. */
 export function parseQuantity(text: string | number): number | undefined {
   if (typeof text === 'number') return Number.isFinite(text) ? text : undefined;
   const [, digits, exponent = '', suffix = ''] = QUANTITY.exec(text) ?? [];
@@ -44,7 +44,7 @@ const DURATION = new RegExp(`^[+-]?(?:0|(?:${PART})+)$`);
 /** ms: Go counts a duration in 64 bits of nanoseconds. */
 const LONGEST_DURATION = 2 ** 63 / 1e6;
 
-/** @returns a duration in ms; undefined if the text is none. */
+/** @returns a duration in ms; undefined if the text is invalid. */
 export function parseGoDuration(text: string): number | undefined {
   if (!DURATION.test(text)) return undefined;
   const parts = [...text.replace(/^[+-]/, '').matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy)];

@@ -62,7 +62,7 @@ export function linkedName(unit: Unit): string {
   return nameWith(unit, unit.install.defaultInstances.at(-1) ?? '');
 }
 
-/** @returns the units that Also= names; undefined in place of one that is none. */
+/** @returns the units that Also= names; undefined in place of an invalid name. */
 export function alsoOf(unit: Unit): readonly (string | undefined)[] {
   return unit.install.also.map(({ name, defaultInstance }) => {
     const expanded = expandIn(nameWith(unit, defaultInstance), name);

@@ -1,7 +1,7 @@
 /**
  * A Containerfile as its instructions, by the rules of Buildah's and BuildKit's parsers (openshift/imagebuilder,
- * dockerfile/parser): continued lines, which comments and empty lines don't end, and here-documents, whose text is none
- * of the Containerfile's.
+ * dockerfile/parser): continued lines, which comments and empty lines don't end, and here-documents, whose text has no
+ * instructions of the Containerfile.
  *
  * @returns the text of each instruction, and comments and empty lines by themselves: joined by line ends, they are the
  *   whole again.

@@ -12,8 +12,8 @@ type DaemonState = 'Done' | 'Working' | 'Degraded';
 
 /**
  * MCO's well-known annotations of a Node, from its MachineConfigNode, for the tools that read them there; and that the
- * node takes pods. As in MCO, a node keeps its old desired config until the rollout takes it: a target that it only
- * stages is none that those tools have to wait for, and a write less for each node.
+ * node takes pods. As in MCO, a node keeps its old desired config until the rollout takes it: those tools need not wait
+ * for a target that is only staged, and it saves a write for each node.
  *
  * @returns the annotations to set (text) or take away (null), for a merge patch; undefined when the Node has them
  *   right.

@@ -19,8 +19,8 @@ export interface HolderParts {
 export const HELD_RETRY = 30_000;
 
 /**
- * @returns who keeps the disk of a node as it is; undefined where nobody does. What the daemon was told last
- *   (spec.heldBy) holds as well: it would not carry anything out. @throws ApiError
+ * @returns who keeps the disk of a node as it is; undefined where nobody does. What was last reported to the daemon
+ *   (spec.heldBy) counts as well: it would not carry anything out. @throws ApiError
  */
 export async function diskHolderOfNode(
   parts: HolderParts & { readonly caches: Pick<Caches, 'nodes'> },

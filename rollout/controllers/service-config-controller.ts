@@ -311,7 +311,7 @@ function statusOf(
   const known = status?.conditions ?? [];
   const own = desired.conditions.flatMap((condition) => {
     const before = known.filter(({ type }) => type === condition.type);
-    return setCondition(before, { ...condition, ...present({ observedGeneration: generation }) }, now);
+    return setCondition(before, { ...condition, observedGeneration: generation }, now);
   });
   const readiness = setReadiness(known.filter(isReadiness), desired.readiness, generation, now);
   return { ...present({ observedGeneration: generation }), conditions: [...readiness, ...own] };

@@ -1,7 +1,7 @@
 import type { Hold } from './hold.ts';
 import type { SeenNode } from './seen-node.ts';
 
-/** The node, or its Machine, is being deleted: it goes for good, so that nothing waits for it either. */
+/** The node, or its Machine, is being deleted. Nothing waits for it, because it does not come back. */
 export const deletion = {
   kind: 'holder',
   hold: ({ node, machineDeleting }: Pick<SeenNode, 'node' | 'machineDeleting'>): Hold | undefined => {

@@ -143,7 +143,7 @@ function isBuiltFor({ metadata, status }: MachineOSConfig): boolean {
   return metadata.generation === undefined || status?.observedGeneration === metadata.generation;
 }
 
-/** A pool waits until others are Updated and have baked. A new node takes pods with the target, so it waits, too. */
+/** A pool waits until others are Updated and have baked. A new node runs pods with the target, so it also waits. */
 export const dependencies = {
   kind: 'start',
   reasons: { DependencyCircle: 'admin', AwaitingPools: 'progress' },

@@ -1,8 +1,8 @@
 import type { HolderGate } from './gate.ts';
 
 /**
- * Taints by which others say that they take a node away or repair it, each with what happens. Those of kubelets and of
- * the node lifecycle controller are none, nor are soft ones, which may stay on a node for as long as it lives: the
+ * Taints by which others say that they take a node away or repair it, each with what happens. Taints of kubelets and of
+ * the node lifecycle controller are not among them, nor are soft ones, which may stay on a node for its whole life: the
  * cluster autoscaler's DeletionCandidateOfClusterAutoscaler (PreferNoSchedule: a node that it may delete one day) and
  * Cluster API's node.cluster.x-k8s.io/outdated-revision (PreferNoSchedule: on each node of an earlier MachineSet).
  */

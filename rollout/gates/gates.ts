@@ -29,11 +29,11 @@ import { wavesGate } from './waves.ts';
  * Everything for which a node's update waits, apart from the pace of a rollout (maxUnavailable, canaries, soak:
  * pools/choose-nodes.ts) and an image that is still being built.
  *
- * Where several hold, the first one is reported, so the order is that in which an admin has to act: what a person
- * decided about the pool, what failed nodes decided, who holds the node, and at last what ends by itself. The
- * kinds are asked in this order, too: a node that somebody else holds is none that waits for an alert to end, and
- * only what is to start now asks other pools, monitoring systems, the clock and lock services. `drivenBy` comes before
- * `rebootsByOthers`, because a node that this one holds may be armed.
+ * Where several hold, the first one is reported, so they are in the order in which an admin acts on them: what a person
+ * decided about the pool, what follows from failed nodes, who holds the node, and last what ends by itself. The kinds
+ * are evaluated in the same order: a node that somebody else holds does not wait for an alert to end, and other pools,
+ * monitoring systems, the clock and lock services are queried only for nodes that are about to start. `drivenBy` comes
+ * before `rebootsByOthers`, because a node that this one holds may be armed.
  */
 const gates: readonly Gate[] = [
   unmanaged,

@@ -4,7 +4,7 @@ import type { HolderGate } from './gate.ts';
 
 export const PLANNED_MAINTENANCE = 'PlannedMaintenance';
 
-/** Somebody flagged the node for maintenance. A flag that can't be read is in effect, too. */
+/** Somebody flagged the node for maintenance. A flag that can't be parsed is also in effect. */
 export const plannedMaintenance: HolderGate = {
   kind: 'holder',
   hold: ({ node }, now) => {

@@ -31,7 +31,7 @@ export type HookStep =
 /** The name of an annotation after its prefix (Kubernetes, "Labels and Selectors", syntax). */
 const NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
-/** @throws Error that says which name is none. */
+/** @throws Error that names the invalid name. */
 export function parseHooks(text: string): readonly string[] {
   const names = [...new Set(text.split(/[\s,]+/).filter((name) => name !== ''))];
   const bad = names.find((name) => !NAME.test(name));

@@ -27,7 +27,7 @@ export interface PodEnginesOptions {
 /** Enough for pulling an image, and for a node that an autoscaler adds; the next attempts of the build follow. */
 const START_MS = 300_000;
 const POLL_MS = 500;
-/** For deleting what was created, whatever ended the build: its own signal may be aborted. */
+/** For cleaning up after a build: its own signal may already be aborted. */
 const DELETE_MS = 20_000;
 /** A connection breaks before the kubelet reports why. */
 const REPORT_MS = 5_000;

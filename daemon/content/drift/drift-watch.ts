@@ -13,8 +13,8 @@ export type WatchedNames = ReadonlyMap<string, ReadonlySet<string>>;
 const SETTLE_MS = 250;
 
 /**
- * Watches names in directories (inotify). A hint and no proof: where the kernel refuses a watch, a change is found by
- * the next look all the same.
+ * Watches names in directories (inotify). Only a hint: where the kernel refuses a watch, the next comparison still
+ * finds the change.
  */
 export class DriftWatch {
   readonly #onChange: () => void;
@@ -29,8 +29,8 @@ export class DriftWatch {
   }
 
   /**
-   * Watches these names and no others. What changes from here on is reported, so that nothing is missed between this
-   * and a look that follows.
+   * Watches these names and no others. Changes are reported from now on, so that none is missed between this and a
+   * comparison that follows.
    */
   watch(names: WatchedNames): void {
     const before = this.#watchers;
@@ -46,7 +46,8 @@ export class DriftWatch {
   #watch(directory: string, wanted: ReadonlySet<string>): FSWatcher[] {
     try {
       const watcher = watch(directory, { persistent: false }, (_event, name) => {
-        // The directory's own name stands for a change of itself; no name, for one that the kernel does not name.
+        // The directory's own name means a change of the directory; no name means a change that the kernel does not
+        // name.
         if (name === null || wanted.has(name) || name === path.basename(directory)) this.#changed();
       });
       watcher.on('error', (error) => {

@@ -59,7 +59,7 @@ export async function untouchedManagedPaths(
   const untouched = new Map<string, ContentDigest>();
   await using tree = new HostTree({ root });
   for (const path of managed.keys()) {
-    // The paths on record have no links: what a link on the way leads to now is none of them.
+    // The recorded paths have no links, so a path that now leads through a link is a different one.
     const digest = contentDigest(await tree.entry(path));
     if (isManaged(managed, path, digest)) untouched.set(path, digest);
   }

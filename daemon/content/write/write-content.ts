@@ -214,7 +214,7 @@ function isOfImageOf(
 }
 
 /**
- * Nothing is read where neither config has a password: a tree without users is none of a host. An image brings none;
+ * Nothing is read if neither config has a password, so that a tree without users can be written. An image brings none;
  * those of standard mode are removed from the image's deployment (daemon/steps/prepare-boot.ts).
  */
 async function passwordsOf(

@@ -41,8 +41,8 @@ export async function installWatchdog(
 }
 
 /**
- * Takes the watchdog out of a tree, wherever it came from: an /etc may have been carried on to another deployment. What
- * starts it goes first. None there: nothing done.
+ * Removes the watchdog from a tree, which may be another deployment's that inherited /etc. The unit that starts it is
+ * removed first. Does nothing where it is not installed.
  *
  * @param root of the tree.
  */
@@ -56,7 +56,7 @@ export async function removeWatchdog(root: string): Promise<void> {
   await takeSteps({ root }, [{ kind: 'remove directory', name: location.name, evenIfNotEmpty: 'leave' }]);
 }
 
-/** The update is over: nothing is left of its watchdog, nor of what it did. @param root the running root. */
+/** After an update: removes its watchdog and the record of what it did. @param root the running root. */
 export async function retireWatchdog(root: string): Promise<void> {
   await removeWatchdog(root);
   await removeMark(root);

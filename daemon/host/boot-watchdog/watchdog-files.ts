@@ -38,10 +38,10 @@ export interface WatchdogMark {
   readonly why: string;
 }
 
-/** What a unit said last stands in a status and an event, for everybody to read: no more of it than helps. */
+/** The last output of a unit is copied to a status and an event, which many users can read, so it is limited. */
 const LAST_CHARACTERS = 1_000;
 
-/** @returns what a mark says; undefined for a text that is none. */
+/** @returns what a mark says; undefined for a text that is not a mark. */
 export function parseMark(text: string): WatchdogMark | undefined {
   const end = text.indexOf('\n\n');
   const header = end < 0 ? text : text.slice(0, end);

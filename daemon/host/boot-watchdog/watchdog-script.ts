@@ -11,7 +11,9 @@ export interface Watch {
   readonly bootScript: string;
 }
 
-/** A deployment in which no daemon comes up is left at most so often, where the bootloader brings it back each time. */
+/**
+ * How often a deployment in which no daemon starts is rolled back at most, if the bootloader boots it again each time.
+ */
 const MOST_TRIES = 3;
 
 /**
@@ -155,7 +157,7 @@ tell() {
 
 `;
 
-/** The loop: it ends where the daemon comes up, or where the time that counts is over. */
+/** The loop ends when the daemon starts, or when the counted time has passed. */
 const WAIT = `mkdir -p "\${since%/*}"
 [ -s "$since" ] || echo "$(uptime) 0" >"$since"
 read -r began away <"$since"

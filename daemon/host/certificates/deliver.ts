@@ -12,7 +12,10 @@ import { type ContentDigest, contentDigest } from '../../files/tree-entry.ts';
 import { stateRecord } from '../../records/durable-json.ts';
 import type { CertificateFiles } from './certificate-files.ts';
 
-/** Whether files that are named no more go. A registry's do; the kubelet could not start without those of its own. */
+/**
+ * Whether files that are no longer named are removed. Those of registries are; the kubelet could not start without its
+ * own.
+ */
 const REMOVED: Readonly<Record<CertificateName, boolean>> = {
   registryCAs: true,
   kubeletCA: false,
@@ -73,7 +76,7 @@ function fileDigest({ contents, mode }: PutFile): ContentDigest {
 
 const Delivery = z.object({
   version: z.string(),
-  /** Each path, and the content digest of what Shale put there. */
+  /** Each path with the digest of the content that Shale wrote. */
   files: z.record(z.string().startsWith('/'), z.string()),
   /** Paths whose services have not been notified yet. */
   untold: z.array(z.string()),

@@ -38,7 +38,7 @@ import { setupRootObstacle } from './setup-root.ts';
 const NAME = 'bootc';
 /** /etc is merged, and the bootloader's entries are exchanged (bootc-finalize-staged.service: TimeoutStopSec=5m). */
 const FINALIZE_TIMEOUT_MS = 300_000;
-/** What no deployment needs any more is deleted from the repository, too. */
+/** Objects that no deployment needs any more are also deleted from the repository. */
 const DELETE_TIMEOUT_MS = 600_000;
 
 interface ComposefsBackendOptions extends OsHost, TreesHost {

@@ -26,7 +26,7 @@ export interface ComposefsHost {
  * entries: each update writes both again. What was finalized counts as staged as long as the note of what is staged is
  * there, and as the rollback afterwards (bootc, bootc_composefs/status.rs).
  *
- * @throws Error when the booted deployment is none of composefs.
+ * @throws Error when the booted deployment does not use composefs.
  */
 export function arrangeHost({ status }: BootcHost): ComposefsHost {
   const booted = deploymentOf(status.booted);
@@ -38,7 +38,7 @@ export function arrangeHost({ status }: BootcHost): ComposefsHost {
   const stagedOnly =
     staged === undefined ? undefined : { ...staged, isDownloadOnly: status.staged?.downloadOnly === true };
   if (!status.rollbackQueued) return { booted, staged: stagedOnly, previous: rollback };
-  // The first entry is none but the one that is not the booted deployment's.
+  // With a rollback queued, the first entry is that of the deployment that is not booted.
   if (rollback === undefined) return { booted, written: staged };
   return { booted, written: rollback, staged: stagedOnly };
 }

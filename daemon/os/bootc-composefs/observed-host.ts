@@ -38,7 +38,7 @@ export class ObservedHost {
     return { ...host, isHeldBack: held, next };
   }
 
-  /** Shows the booted image's tree, too. @throws OsCommandError or an Error. */
+  /** Also mounts the booted image's tree. @throws OsCommandError or an Error. */
   async describeBooted({ verity, image }: ComposefsDeployment, signal: AbortSignal): Promise<NodeDeployment> {
     return {
       id: verity,

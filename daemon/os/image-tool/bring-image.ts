@@ -17,7 +17,7 @@ import { withPackageRepository } from './package-repository.ts';
 import { withPullProgress } from './pull-progress.ts';
 import { demandsSignatures, sharePullSecret } from './pull-settings.ts';
 
-/** The tool has done what it was asked to and the host isn't as it then should be. */
+/** The command of the tool succeeded, but the host is not in the expected state. */
 export class UnexpectedDeploymentError extends Error {
   override readonly name = 'UnexpectedDeploymentError';
 }

@@ -33,7 +33,7 @@ export async function acceptRecorded(
   if (accept !== undefined) accept((await readImageRecord(stateDirectory, image))?.labels ?? {});
 }
 
-/** Keeps what describes an image: it is asked for without its registry. */
+/** Stores the description of an image, so that it can be read without the registry. */
 export async function keepDescription(
   { stateDirectory }: Pick<ImageDescriptions, 'stateDirectory'>,
   image: DigestedPullspec,

@@ -5,7 +5,7 @@ import { listDeployments, type OstreeDeployment, SysrootError } from '../ostree/
 import { readStagedDeployment, type StagedDeployment } from '../ostree/run-notes.ts';
 import type { ImageTool, ToolDeployment, ToolDeployments } from './image-tool.ts';
 
-/** A deployment as the host has it, with what its tool says of it: the image above all. */
+/** A deployment of the host, with what its tool reports about it, such as the image. */
 export interface PlacedDeployment extends Omit<OstreeDeployment, 'image'>, ToolDeployment {
   /** Written to the bootloader at shutdown only. */
   readonly isStaged: boolean;
@@ -25,8 +25,8 @@ export interface HostDeployments {
 }
 
 /**
- * Lists the host's deployments. Their order and kernel arguments are read where ostree keeps them, since bootc tells
- * neither; what they are made of is the tool's to say.
+ * Lists the host's deployments. Their order and kernel arguments are read where ostree keeps them, since bootc reports
+ * neither; their contents are reported by the tool.
  *
  * @throws SysrootError, and what the tool throws.
  */

@@ -42,7 +42,7 @@ interface RootOfImage extends ImageRoot {
   readonly isBooted: boolean;
 }
 
-/** What it takes to make a deployment of a commit, also when the deployment that it was read from is gone. */
+/** What is needed to deploy a commit, even after the deployment that it was read from was deleted. */
 interface Deployable extends Pick<PlacedDeployment, 'id' | 'osName' | 'commit' | 'kernelArguments'> {
   readonly origin: string;
 }
@@ -256,7 +256,7 @@ export class ImageToolBackend implements OsBackend {
       },
       signal,
     );
-    // ostree 2023.7 takes its lock away when it replaces what was staged; later ones note it there, too.
+    // ostree 2023.7 removes its lock when it replaces the staged deployment; later versions also record it there.
     if (how === 'heldBack') await lockStaged(this.#options.root);
     else await endLock(this.#options.root);
     const { next, heldBack } = await this.#deployments(signal);

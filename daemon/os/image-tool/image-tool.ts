@@ -76,7 +76,7 @@ export interface ImageTool {
    * and nothing else is before the booted deployment.
    */
   readonly rollbackScript: string;
-  /** Deletes what the tool keeps for itself and no deployment needs. @throws OsCommandError */
+  /** Deletes data of the tool that no deployment needs. @throws OsCommandError */
   cleanup(signal: AbortSignal): Promise<void>;
 }
 

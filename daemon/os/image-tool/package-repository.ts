@@ -12,10 +12,10 @@ const IN_IMAGE = 'usr/share/rpm-ostree/extensions';
 const REPOSITORY_FILE = 'etc/yum.repos.d/coreos-extensions.repo';
 
 /**
- * Does work while the host knows the repository of an image, and takes it away again: rpm-ostree asks every repository
- * it knows, whatever it is to install.
+ * Runs work while the repository of an image is configured on the host, and removes it afterwards: rpm-ostree reads
+ * every configured repository, whatever it installs.
  *
- * @throws RegistryError, an Error where it is none, and what the work throws.
+ * @throws RegistryError, an Error if the image is not a repository, and what the work throws.
  */
 export async function withPackageRepository<T>(
   options: Pick<OsHost, 'root' | 'commandPath' | 'source'>,
@@ -36,7 +36,7 @@ export async function withPackageRepository<T>(
   }
 }
 
-/** Takes away what a daemon that was killed has left. @param root the running root. */
+/** Removes what a killed daemon has left. @param root the running root. */
 export async function removePackageRepository(root: string): Promise<void> {
   await rm(path.join(root, REPOSITORY_FILE), { force: true });
   await rm(directoryIn(root), { recursive: true, force: true });
@@ -83,7 +83,7 @@ async function extractRepository(
   throw new Error(`${image}: has nothing in /${IN_IMAGE}; expected a package repository`);
 }
 
-/** @returns the path below the repository; undefined for what is none of it. */
+/** @returns the path below the repository; undefined for a path outside of it. */
 function nameInRepository(name: string): string | undefined {
   const plain = path.posix.normalize(`/${name}`).slice(1);
   if (!plain.startsWith(`${IN_IMAGE}/`)) return undefined;

@@ -34,8 +34,8 @@ export async function withPullProgress<Layer extends Pick<SourceLayer, 'size'>>(
 }
 
 /**
- * Tells how far a pull is, by the layers that have arrived: the tools keep each as soon as it is whole. What they say
- * themselves is for people (rpm-ostree) or may change at any time (bootc's `--progress-fd`).
+ * Reports the progress of a pull by the layers that have arrived: the tools store each as soon as it is complete. Their
+ * own output is for people (rpm-ostree) or may change at any time (bootc's `--progress-fd`).
  *
  * @param until aborted when the pull has ended, however it did. @throws what onProgress throws.
  */

@@ -32,7 +32,7 @@ export function hasPrepareSoftReboot(version: string | undefined): boolean {
   return year > 2025 || (year === 2025 && release >= 3);
 }
 
-/** systemd 254. A unit that is installed is what bootc goes by, too. */
+/** systemd 254. bootc also decides by whether the unit is installed. */
 const SOFT_REBOOT_TARGET = 'usr/lib/systemd/system/soft-reboot.target';
 
 interface SoftRebootHost {
