@@ -67,10 +67,8 @@ export function readNodeView(source: NodeViewSource, now: number): NodeView {
   };
 }
 
-type Target = Pick<NodeView, 'mode' | 'osBackend' | 'config' | 'image' | 'actions' | 'staging' | 'nextBoot'>;
-
 /** What the node runs, and what its target requires. */
-function targetOf({ machineConfigNode }: NodeReading): Target {
+function targetOf({ machineConfigNode }: NodeReading) {
   const { spec, status } = machineConfigNode;
   const [runs, desired] = [status?.configImage?.currentImage, spec.configImage?.desiredImage];
   const isForTarget = status?.plan?.config === spec.configVersion.desired && status.plan.image === desired;
@@ -86,10 +84,8 @@ function targetOf({ machineConfigNode }: NodeReading): Target {
   };
 }
 
-type Availability = Pick<NodeView, 'ready' | 'notReady' | 'cordoned' | 'zone' | 'domain' | 'fullDomain'>;
-
 /** Whether pods run on the node, and which nodes fail together with it. */
-function availabilityOf({ node, pool, seen, state, domainWait }: NodeReading): Availability {
+function availabilityOf({ node, pool, seen, state, domainWait }: NodeReading) {
   const ready = seen.node.status?.conditions?.find(({ type }) => type === 'Ready');
   const domains = pool && settingOf(pool, 'failureDomains');
   return {
@@ -110,10 +106,8 @@ function handoverIn({ state: { claims } }: NodeReading): NodeView['handedOver'] 
   return { owner: formatMachineOwner(owner), machine: formatMachine(machine), since: at };
 }
 
-type Obstacles = Pick<NodeView, 'leaseHolder' | 'advice' | 'obstacle' | 'holds'>;
-
 /** Who or what keeps the node from its target, and what to do about it. */
-function obstaclesTo({ machineConfigNode, seen, state, lease, obstacle }: NodeReading): Obstacles {
+function obstaclesTo({ machineConfigNode, seen, state, lease, obstacle }: NodeReading) {
   const holds = nodeHolds(seen.node, lease, state.claims);
   return {
     // An expired lease still names its last holder.
@@ -143,10 +137,8 @@ export function timedNode(view: NodeView, { spec, status }: MachineConfigNode): 
   };
 }
 
-type Situation = Pick<NodeView, 'state' | 'since' | 'what' | 'blockedBy' | 'verification'>;
-
 /** What the operator or the daemon can't do on the node is why it comes no further, whatever it waits for. */
-function situationOf(reading: NodeReading): Situation {
+function situationOf(reading: NodeReading) {
   const { status } = reading.machineConfigNode;
   const name = stateNameOf(reading.state);
   const failing = failuresOn(status?.conditions);

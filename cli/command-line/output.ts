@@ -131,23 +131,16 @@ function fitted(
     .map((line) => line.slice(0, columns - 1));
 }
 
-/** An area of a terminal that is redrawn in place. */
-interface Screen {
-  /** @param tones words that are coloured. */
-  draw(text: string, tones?: Tones): void;
-}
-
-interface TerminalOutput {
-  readonly columns?: number;
-  readonly rows?: number;
-  write(text: string): unknown;
-}
-
-/** Text that scrolls can't be redrawn, so it is cut to the terminal's height and width. */
-export function createScreen(output: TerminalOutput = process.stdout): Screen {
+/**
+ * An area of a terminal that is redrawn in place. Text that scrolls can't be, so it is cut to the terminal's height and
+ * width.
+ *
+ * @returns `draw`, whose `tones` are words that are coloured.
+ */
+export function createScreen(output: ProgressOutput = process.stdout) {
   let drawn = 0;
   return {
-    draw(text, tones = {}) {
+    draw(text: string, tones: Tones = {}): void {
       const { columns = 80, rows = 24 } = output;
       const all = visible(text).trimEnd().split('\n');
       const room = rows - 1;
