@@ -13,7 +13,7 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
-import { UsageError } from '../command-line/exit-codes.ts';
+import { asGiven } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS, textTable } from '../command-line/output.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { timeoutFlag } from '../command-line/quantities.ts';
@@ -109,13 +109,13 @@ function withMaintenanceFlags(command: Command): Command {
 }
 
 function untilOf(text: string): number {
-  try {
-    return parseUntil(text, Date.now());
-  } catch (error) {
-    if (!(error instanceof InvalidArgumentError)) throw error;
-    const what = `option '--until <when>' argument '${text}' is invalid`;
-    throw new UsageError(`${what}. ${error.message}`, { cause: error });
-  }
+  return asGiven(
+    () => parseUntil(text, Date.now()),
+    (error) =>
+      error instanceof InvalidArgumentError
+        ? `option '--until <when>' argument '${text}' is invalid. ${error.message}`
+        : undefined,
+  );
 }
 
 /** The nodes that are in maintenance or flagged for it, as `list -o json` prints them. */
