@@ -5,7 +5,6 @@ import {
   type NodeConditionType,
 } from '../api/machine-config-node.ts';
 import { formatMachine, formatMachineOwner } from '../api/machine-owner.ts';
-import type { Condition } from '../api/object.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
 import { isUpdate } from '../predict/estimate.ts';
 import { drivenBy } from '../rollout/gates/driven-by.ts';
@@ -19,6 +18,7 @@ import { type NodeState, stateNameOf } from '../rollout/pools/node-state.ts';
 import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
 import { failuresOn } from '../rollout/pools/node-update.ts';
 import { isRollingBack, isStaging } from '../rollout/pools/progress.ts';
+import { conditionOf, trueCondition } from './conditions.ts';
 import { nodeHolds, settingsOfPool } from './holds.ts';
 import { type ManagedNodeSource, type NodesCluster, nodeSource, readState, seenNode } from './node-source.ts';
 import { adviceOn } from './retriable.ts';
@@ -86,7 +86,7 @@ function targetOf({ machineConfigNode }: NodeReading) {
 
 /** Whether pods run on the node, and which nodes fail together with it. */
 function availabilityOf({ node, pool, seen, state, domainWait }: NodeReading) {
-  const ready = seen.node.status?.conditions?.find(({ type }) => type === 'Ready');
+  const ready = conditionOf(seen.node.status?.conditions, 'Ready');
   const domains = pool && settingOf(pool, 'failureDomains');
   return {
     ready: state.availability.ready,
@@ -245,7 +245,7 @@ function closedBecause({ pool, state }: NodeReading): string | undefined {
   const settings = settingsOfPool(pool);
   const hold = poolHold({ pool, settings });
   if (hold !== undefined) return `waits: ${hold.message}`;
-  const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
+  const updating = conditionOf(pool.status?.conditions, 'Updating');
   const closed = CLOSED_BY[updating?.reason ?? ''];
   const handover = drivenBy.hold({ settings }, state);
   return closed ?? (handover && `waits: ${handover.message}`);
@@ -259,13 +259,6 @@ const CLOSED_BY: Readonly<Partial<Record<string, string>>> = {
 
 /** What the pool's nodes wait for that have staged their target, as the operator reports it: alerts are no objects. */
 function heldBecause({ pool }: NodeReading): string | undefined {
-  const held = pool?.status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
-  return held?.status === 'True' ? `held: ${held.message}` : undefined;
-}
-
-function conditionOf(
-  conditions: readonly Condition[] | undefined,
-  type: NodeConditionType,
-): Condition | undefined {
-  return conditions?.find((each) => each.type === type);
+  const held = trueCondition(pool?.status?.conditions, 'UpdatesHeld');
+  return held && `held: ${held.message}`;
 }

@@ -19,6 +19,7 @@ import { readableNodeConfig } from '../../predict/objects/cluster-state.ts';
 import { recordOf } from '../../rollout/pools/pool-record.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
 import { contentsOfBuild } from '../../view/build-contents.ts';
+import { trueCondition } from '../../view/conditions.ts';
 
 export interface HistoryInput {
   /** Of the pool. */
@@ -217,7 +218,7 @@ function entryOfRevision({ metadata, spec }: PoolRevision): Unplaced {
 function entryOfBuild(build: MachineOSBuild): Unplaced {
   const { metadata, spec, status } = build;
   const image = status?.digestedImagePushSpec;
-  const failed = status?.conditions?.find(({ type, status }) => type === 'Failed' && status === 'True');
+  const failed = trueCondition(status?.conditions, 'Failed');
   const config = spec.machineConfig.name;
   return {
     at: status?.buildEnd ?? status?.buildStart ?? metadata.creationTimestamp ?? '',

@@ -6,7 +6,7 @@ import { drainRetryAfter, drainStep, formatDrain } from '../../rollout/act/drain
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { retryUntil } from '../command-line/cluster-access.ts';
-import { confirm } from '../command-line/confirm.ts';
+import { requireYes } from '../command-line/confirm.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print, progressLines } from '../command-line/output.ts';
 import { decideStart, type StartDecision } from './decide-start.ts';
@@ -81,7 +81,7 @@ async function untilFree(
         : observeNode(access));
       const decision = decideStart(cluster, holder, Date.now());
       if (decision.kind === 'go' || (decision.kind === 'confirm' && request.yes === true)) return;
-      if (request.wait !== true && (await acceptedBy(decision, access))) return;
+      if (request.wait !== true) return await requireAccepted(decision, access);
       if (performance.now() >= deadline) {
         throw new CommandError(
           `node ${access.node}: not available after ${formatDuration(request.timeout)}: ${decision.why}`,
@@ -95,21 +95,15 @@ async function untilFree(
   }
 }
 
-/** @returns true when the user confirms. @throws {CommandError} when the start is blocked or not confirmed. */
-async function acceptedBy(
+/** @throws {CommandError} when the start is blocked, or the user does not confirm it. */
+async function requireAccepted(
   decision: Exclude<StartDecision, { kind: 'go' }>,
   { node, signal }: NodeAccess,
-): Promise<boolean> {
-  if (decision.kind === 'blocked') {
-    throw new CommandError(`node ${node}: ${decision.why}; use --wait to wait for it`);
-  }
-  const answer = await confirm(`node ${node}: ${decision.why}. Continue?`, signal);
-  if (answer === true) return true;
-  throw new CommandError(
-    answer === false
-      ? 'no changes were made'
-      : `node ${node}: ${decision.why}; use --yes to continue or --wait to wait for its update`,
-  );
+): Promise<void> {
+  const why = `node ${node}: ${decision.why}`;
+  if (decision.kind === 'blocked') throw new CommandError(`${why}; use --wait to wait for it`);
+  const refusal = `${why}; use --yes to continue or --wait to wait for its update`;
+  await requireYes(`${why}. Continue?`, refusal, signal);
 }
 
 /** Keeps what an earlier start recorded about the cordon. */
