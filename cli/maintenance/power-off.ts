@@ -28,11 +28,10 @@ const LOOK_AGAIN_MS = 2_000;
  * @returns the object of the daemon that is to power the machine off, with the boot that it is in.
  * @throws {CommandError} before anything was changed, where there is no such daemon.
  */
-export async function daemonOn({
-  client,
-  node,
-  signal,
-}: NodeAccess): Promise<{ readonly object: MachineConfigNode; readonly bootID: string }> {
+export async function daemonOn(
+  access: NodeAccess,
+): Promise<{ readonly object: MachineConfigNode; readonly bootID: string }> {
+  const { client, node, signal } = access;
   const object = await managedNode(client, node, signal);
   const bootID = object.status?.bootID;
   if (bootID === undefined) throw new CommandError(`node ${node}: its daemon has not reported yet`);

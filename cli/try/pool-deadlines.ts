@@ -31,13 +31,8 @@ export interface DeadlineToSet {
  *
  * @throws {CommandError} if somebody else was faster, or the operator refuses it or doesn't answer.
  */
-export async function setDeadlines({
-  client,
-  places,
-  names,
-  deadline,
-  signal,
-}: DeadlineToSet): Promise<void> {
+export async function setDeadlines(setting: DeadlineToSet): Promise<void> {
+  const { client, places, names, deadline, signal } = setting;
   for (const name of names) await retryOnConflict(() => set(client, name, deadline, signal));
   await waitForArrival({
     client,

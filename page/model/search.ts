@@ -127,15 +127,8 @@ function nodeTexts(node: NodeRow): readonly (string | undefined)[] {
   ];
 }
 
-function buildTexts({
-  pool,
-  state,
-  what,
-  config,
-  image,
-  baseImage,
-  transitions,
-}: BuildRow): readonly (string | undefined)[] {
+function buildTexts(build: BuildRow): readonly (string | undefined)[] {
+  const { pool, state, what, config, image, baseImage, transitions } = build;
   return [
     pool,
     state,

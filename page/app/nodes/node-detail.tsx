@@ -61,7 +61,7 @@ function Detail({ name, node, plans, lease }: NodeDetailProps) {
         )}
       </dl>
       <Plan title="Required actions" plan={node.plan === undefined ? undefined : plans[node.plan]} />
-      <LastUpdate node={node} plans={plans} now={now} />
+      <LastUpdate last={node.last} plans={plans} now={now} />
     </>
   );
 }
@@ -175,15 +175,12 @@ function Plan({ title, plan }: { readonly title: string; readonly plan: PlanRow 
 
 const RESULTS = { Succeeded: 'succeeded', RolledBack: 'rolled back', Failed: 'failed' } as const;
 
-function LastUpdate({
-  node: { last },
-  plans,
-  now,
-}: {
-  readonly node: NodeRow;
-  readonly plans: Table<PlanRow>;
+interface LastUpdateProps extends Pick<NodeDetailProps, 'plans'> {
+  readonly last: NodeRow['last'];
   readonly now: number;
-}) {
+}
+
+function LastUpdate({ last, plans, now }: LastUpdateProps) {
   if (last === undefined) return null;
   return (
     <>
