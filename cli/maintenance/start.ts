@@ -110,13 +110,8 @@ async function requireAccepted(
 async function flag(access: NodeAccess, { by, reason, until }: StartRequest): Promise<void> {
   await patchCurrentNode(access, (node) => {
     const { uncordon, poweredOff } = flagOf(node) ?? {};
-    const text = flagText({
-      reason,
-      by,
-      until: new Date(until).toISOString(),
-      uncordon,
-      poweredOff,
-    });
+    const end = new Date(until).toISOString();
+    const text = flagText({ reason, by, until: end, uncordon, poweredOff });
     return { metadata: { annotations: { [annotations.plannedMaintenance]: text } } };
   });
 }

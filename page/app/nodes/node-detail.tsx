@@ -1,5 +1,5 @@
 import { duration } from '../../../view/words.ts';
-import type { LeaseRow, NodeRow, PlanRow, Table } from '../../model/view.ts';
+import type { LeaseRow, NodeRow, PageView, PlanRow, Table } from '../../model/view.ts';
 import { hashOf } from '../route.ts';
 import { HoldList } from '../sections/holds.tsx';
 import { formatLeft, formatState, shortImage, staged, withShortHashes } from '../words.ts';
@@ -175,12 +175,11 @@ function Plan({ title, plan }: { readonly title: string; readonly plan: PlanRow 
 
 const RESULTS = { Succeeded: 'succeeded', RolledBack: 'rolled back', Failed: 'failed' } as const;
 
-interface LastUpdateProps extends Pick<NodeDetailProps, 'plans'> {
-  readonly last: NodeRow['last'];
-  readonly now: number;
-}
-
-function LastUpdate({ last, plans, now }: LastUpdateProps) {
+function LastUpdate({
+  last,
+  plans,
+  now,
+}: Pick<NodeRow, 'last'> & Pick<PageView, 'plans'> & { readonly now: number }) {
   if (last === undefined) return null;
   return (
     <>
