@@ -37,7 +37,7 @@ import { refuseMalformed } from './change/file-flags.ts';
 import { secretsOf } from './change/file-secrets.ts';
 import { readObjects } from './change/object-files.ts';
 import { type ClusterFlags, connect, withClusterFlags } from './command-line/cluster-access.ts';
-import { CommandError, UsageError } from './command-line/exit-codes.ts';
+import { asGiven, CommandError } from './command-line/exit-codes.ts';
 import { note, print } from './command-line/output.ts';
 import {
   REGISTRY_DEADLINE_MS,
@@ -135,7 +135,7 @@ async function build(options: BuildOptions): Promise<void> {
       froms,
       architectures: [...new Set(options.architecture)].sort(),
       version: SHALE_VERSION,
-      created: created(),
+      created: asGiven(() => imageTime(process.env), errorMessage),
       source: sourceFor(cluster, options),
       baseTrees: new BaseTrees({ onReading: reportReading }),
       seal,
@@ -184,13 +184,12 @@ function reportReading({ reference }: BaseImage, layers: number, bytes: number):
 
 async function sealBy({ signBy, attest }: SupplyOptions): Promise<Seal> {
   if (signBy === undefined) return new Seal({ attest });
-  try {
-    const key = parseSigningKey(await readText(signBy), signBy, process.env['COSIGN_PASSWORD']);
-    return new Seal({ attest, key });
-  } catch (error) {
-    if (!(error instanceof SigningKeyError)) throw error;
-    throw new UsageError(error.message, { cause: error });
-  }
+  const pem = await readText(signBy);
+  const key = asGiven(
+    () => parseSigningKey(pem, signBy, process.env['COSIGN_PASSWORD']),
+    (error) => (error instanceof SigningKeyError ? error.message : undefined),
+  );
+  return new Seal({ attest, key });
 }
 
 function sourceFor(
@@ -248,12 +247,4 @@ async function baseBefore(
 /** @returns the MachineOSConfig of a pool, if the files contain one: it adds to the image what MachineConfigs can't. */
 function specFor({ machineOSConfigs }: OfflineCluster, pool: string): MachineOSConfigSpec | undefined {
   return machineOSConfigs.find(({ metadata }) => metadata.name === pool)?.spec;
-}
-
-function created(): string {
-  try {
-    return imageTime(process.env);
-  } catch (error) {
-    throw new UsageError(errorMessage(error), { cause: error });
-  }
 }

@@ -55,21 +55,16 @@ export function policiesCommand(): Command {
     });
 }
 
-interface InForce {
-  readonly policies: ClusterPolicies;
-  /** Why the policies in force differ from spec. */
-  readonly remarks: readonly string[];
-}
-
 /**
- * @returns for a live cluster what its operator reports as in force; for files what an operator would derive from them.
+ * @returns for a live cluster what its operator reports as in force; for files what an operator would derive from them;
+ *   as remarks why that differs from spec.
  * @throws {CommandError} when there is no such pool.
  */
 function inForce(
   cluster: OfflineCluster,
   origin: 'cluster' | 'files',
   { pool, ...settings }: PolicySettings & Pick<PoliciesFlags, 'pool'>,
-): InForce {
+): { readonly policies: ClusterPolicies; readonly remarks: readonly string[] } {
   const { machineConfiguration, pools } = cluster;
   if (pool !== undefined && !pools.some(({ metadata }) => metadata.name === pool)) {
     throw new UsageError(`no MachineConfigPool ${pool} in the ${origin}`);

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { formatRebootRequest } from '../api/annotation-requests.ts';
+import { MachineConfigNodes } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
 import { toSeconds } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
@@ -15,7 +16,7 @@ import {
 import { CommandError } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
-import { managedNode, writeRequest } from './node-request.ts';
+import { annotate, managedNode } from './node-request.ts';
 import { observeCluster, type Places } from './observe/cluster-watch.ts';
 import { allArrivals } from './observe/pool-arrival.ts';
 import { type RebootedNode, rebootArrival } from './observe/reboot-arrival.ts';
@@ -95,7 +96,7 @@ function requestOn(
     const bootID = node.status?.bootID;
     if (bootID === undefined) throw new CommandError(`node ${name}: its daemon has not reported yet`);
     const text = formatRebootRequest({ bootID, by, reason, at: toSeconds(new Date()) });
-    await writeRequest(client, node, { [annotations.reboot]: text }, signal);
+    await annotate(client, MachineConfigNodes, node, { [annotations.reboot]: text }, signal);
     return { name, bootID };
   });
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Command } from 'commander';
 import { formatRepairRequest, type RepairRequest } from '../api/annotation-requests.ts';
-import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
 import { toSeconds } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
@@ -17,7 +17,7 @@ import { CommandError } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { observeHolders } from './maintenance/holders.ts';
-import { managedNode, writeRequest } from './node-request.ts';
+import { annotate, managedNode } from './node-request.ts';
 import type { Places } from './observe/cluster-watch.ts';
 import { type ReportedDrift, repairArrival, reportedDrift } from './observe/repair-arrival.ts';
 import { TAKEN_UP_MS, waitIfAsked } from './observe/wait-for-arrival.ts';
@@ -84,7 +84,7 @@ function isRepairable({ kind }: ReportedDrift): boolean {
   return kind === 'differs' || kind === 'unknown';
 }
 
-/** @throws {ApiError} see writeRequest: something else may differ now. */
+/** @throws {ApiError} see annotate: something else may differ now. */
 async function request(
   client: ApiClient,
   node: MachineConfigNode,
@@ -92,7 +92,7 @@ async function request(
   signal: AbortSignal,
 ): Promise<void> {
   const text = formatRepairRequest({ id: randomUUID(), ...user, at: toSeconds(new Date()) });
-  await writeRequest(client, node, { [annotations.repair]: text }, signal);
+  await annotate(client, MachineConfigNodes, node, { [annotations.repair]: text }, signal);
 }
 
 /** What a command has done with a repair: with `--dry-run` it is only planned. */

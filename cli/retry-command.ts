@@ -19,7 +19,7 @@ import {
 import { CommandError, poolNamed, UsageError } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
-import { managedNode, writeRequest } from './node-request.ts';
+import { annotate, managedNode } from './node-request.ts';
 import type { Places } from './observe/cluster-watch.ts';
 import { type RetriedNode, retriesArrival } from './observe/retry-arrival.ts';
 import { TAKEN_UP_MS, waitIfAsked } from './observe/wait-for-arrival.ts';
@@ -103,7 +103,7 @@ function requestOn(client: ApiClient, name: string, signal: AbortSignal): Promis
   });
 }
 
-/** @throws {ApiError} see writeRequest: the target may be another one now. */
+/** @throws {ApiError} see annotate: the target may be another one now. */
 async function request(
   client: ApiClient,
   node: MachineConfigNode,
@@ -113,7 +113,7 @@ async function request(
   const at = toSeconds(new Date());
   const by = await whoAmI(client, signal);
   const text = formatRetryRequest({ config, image, failedAt, by, at });
-  await writeRequest(client, node, { [annotations.retry]: text }, signal);
+  await annotate(client, MachineConfigNodes, node, { [annotations.retry]: text }, signal);
 }
 
 /** @returns what the command does on a node, in words. */

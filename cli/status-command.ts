@@ -121,8 +121,7 @@ async function waitUntilUpdated(
   // A wrong name or a cluster that can't be read at all is reported at once.
   look(await observeCluster(client, flags, signal), Date.now());
   const { timeout } = flags;
-  const wait = { client, places: flags, look, holds: TAKEN_UP_MS, timeout };
-  await waitForArrival({ ...wait, signal });
+  await waitForArrival({ client, places: flags, look, holds: TAKEN_UP_MS, timeout, signal });
 }
 
 /** Until Ctrl-C. */

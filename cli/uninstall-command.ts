@@ -143,8 +143,7 @@ async function revertNodes(
   const { timeout } = flags;
   const afterInterrupt =
     'nodes still return to the stock image, and Shale stays installed; to uninstall it, run the command again';
-  const wait = { client, places: flags, look, timeout, afterInterrupt };
-  await waitForArrival({ ...wait, signal });
+  await waitForArrival({ client, places: flags, look, timeout, afterInterrupt, signal });
   print('every node runs the stock image');
 }
 

@@ -15,6 +15,7 @@ import { POWERED_OFF } from '../rollout/gates/powered-off.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import type { NodeClaims } from '../rollout/pools/claims.ts';
 import { type PoolSettings, poolSettings } from '../rollout/pools/pool-settings.ts';
+import { conditionOf } from './conditions.ts';
 import type { HoldView } from './schemas.ts';
 
 /** Reasons of the condition Updating that stand for a hold (rollout/pools/pool-conditions.ts). */
@@ -40,7 +41,7 @@ export function settingsOfPool(pool: MachineConfigPool): PoolSettings {
  */
 export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldView[] {
   const { drivenBy, rebootPolicy, rollback, maintenanceWindows } = settingsOfPool(pool);
-  const condition = (type: PoolConditionType) => pool.status?.conditions?.find((each) => each.type === type);
+  const condition = (type: PoolConditionType) => conditionOf(pool.status?.conditions, type);
   const [updating, held, tried] = [condition('Updating'), condition('UpdatesHeld'), condition('ChangeTried')];
   const since = updating?.lastTransitionTime;
   const reported = HOLDING_REASONS[updating?.status === 'False' ? updating.reason : ''];

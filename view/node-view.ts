@@ -5,7 +5,6 @@ import {
   type NodeConditionType,
 } from '../api/machine-config-node.ts';
 import { formatMachine, formatMachineOwner } from '../api/machine-owner.ts';
-import type { Condition } from '../api/object.ts';
 import { settingOf } from '../api/pool-settings/read-settings.ts';
 import { isUpdate } from '../predict/estimate.ts';
 import { drivenBy } from '../rollout/gates/driven-by.ts';
@@ -19,6 +18,7 @@ import { type NodeState, stateNameOf } from '../rollout/pools/node-state.ts';
 import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
 import { failuresOn } from '../rollout/pools/update-state.ts';
 import { isRollingBack, isStaging } from '../rollout/pools/progress.ts';
+import { conditionOf, trueCondition } from './conditions.ts';
 import { nodeHolds, settingsOfPool } from './holds.ts';
 import { type ManagedNodeSource, type NodesCluster, nodeSource, readState, seenNode } from './node-source.ts';
 import { adviceOn } from './retriable.ts';
@@ -67,10 +67,8 @@ export function readNodeView(source: NodeViewSource, now: number): NodeView {
   };
 }
 
-type Target = Pick<NodeView, 'mode' | 'osBackend' | 'config' | 'image' | 'actions' | 'staging' | 'nextBoot'>;
-
 /** What the node runs, and what its target requires. */
-function targetOf({ machineConfigNode }: NodeReading): Target {
+function targetOf({ machineConfigNode }: NodeReading) {
   const { spec, status } = machineConfigNode;
   const [runs, desired] = [status?.configImage?.currentImage, spec.configImage?.desiredImage];
   const isForTarget = status?.plan?.config === spec.configVersion.desired && status.plan.image === desired;
@@ -86,11 +84,9 @@ function targetOf({ machineConfigNode }: NodeReading): Target {
   };
 }
 
-type Availability = Pick<NodeView, 'ready' | 'notReady' | 'cordoned' | 'zone' | 'domain' | 'fullDomain'>;
-
 /** Whether pods run on the node, and which nodes fail together with it. */
-function availabilityOf({ node, pool, seen, state, domainWait }: NodeReading): Availability {
-  const ready = seen.node.status?.conditions?.find(({ type }) => type === 'Ready');
+function availabilityOf({ node, pool, seen, state, domainWait }: NodeReading) {
+  const ready = conditionOf(seen.node.status?.conditions, 'Ready');
   const domains = pool && settingOf(pool, 'failureDomains');
   return {
     ready: state.availability.ready,
@@ -110,10 +106,8 @@ function handoverIn({ state: { claims } }: NodeReading): NodeView['handedOver'] 
   return { owner: formatMachineOwner(owner), machine: formatMachine(machine), since: at };
 }
 
-type Obstacles = Pick<NodeView, 'leaseHolder' | 'advice' | 'obstacle' | 'holds'>;
-
 /** Who or what keeps the node from its target, and what to do about it. */
-function obstaclesTo({ machineConfigNode, seen, state, lease, obstacle }: NodeReading): Obstacles {
+function obstaclesTo({ machineConfigNode, seen, state, lease, obstacle }: NodeReading) {
   const holds = nodeHolds(seen.node, lease, state.claims);
   return {
     // An expired lease still names its last holder.
@@ -143,10 +137,8 @@ export function timedNode(view: NodeView, { spec, status }: MachineConfigNode): 
   };
 }
 
-type Situation = Pick<NodeView, 'state' | 'since' | 'what' | 'blockedBy' | 'verification'>;
-
 /** What the operator or the daemon can't do on the node is why it comes no further, whatever it waits for. */
-function situationOf(reading: NodeReading): Situation {
+function situationOf(reading: NodeReading) {
   const { status } = reading.machineConfigNode;
   const name = stateNameOf(reading.state);
   const failing = failuresOn(status?.conditions);
@@ -253,7 +245,7 @@ function closedBecause({ pool, state }: NodeReading): string | undefined {
   const settings = settingsOfPool(pool);
   const hold = poolHold({ pool, settings });
   if (hold !== undefined) return `waits: ${hold.message}`;
-  const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
+  const updating = conditionOf(pool.status?.conditions, 'Updating');
   const closed = CLOSED_BY[updating?.reason ?? ''];
   const handover = drivenBy.hold({ settings }, state);
   return closed ?? (handover && `waits: ${handover.message}`);
@@ -267,13 +259,6 @@ const CLOSED_BY: Readonly<Partial<Record<string, string>>> = {
 
 /** What the pool's nodes wait for that have staged their target, as the operator reports it: alerts are no objects. */
 function heldBecause({ pool }: NodeReading): string | undefined {
-  const held = pool?.status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
-  return held?.status === 'True' ? `held: ${held.message}` : undefined;
-}
-
-function conditionOf(
-  conditions: readonly Condition[] | undefined,
-  type: NodeConditionType,
-): Condition | undefined {
-  return conditions?.find((each) => each.type === type);
+  const held = trueCondition(pool?.status?.conditions, 'UpdatesHeld');
+  return held && `held: ${held.message}`;
 }

@@ -2,6 +2,7 @@ import type { Node } from '../api/kubernetes.ts';
 import { annotations } from '../api/names.ts';
 import { unsupportedBecause } from '../predict/node/predict-node.ts';
 import { holdersOf } from '../rollout/gates/gates.ts';
+import { conditionOf } from './conditions.ts';
 import { objectNamed } from './named.ts';
 import { type NodesCluster, nodeSource, seenNode } from './node-source.ts';
 
@@ -40,7 +41,7 @@ export function obstaclesOf(cluster: NodesCluster, pools: readonly string[], now
 function outOfServiceBecause(node: Node | undefined): string | undefined {
   if (node === undefined || node.metadata.annotations?.[annotations.cordonedByShale] !== undefined)
     return undefined;
-  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
+  const ready = conditionOf(node.status?.conditions, 'Ready');
   const reasons = [
     ...(ready === undefined || ready.status === 'True' ? [] : ['not Ready']),
     ...(node.spec?.unschedulable === true ? ['cordoned'] : []),

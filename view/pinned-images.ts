@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import { hasPinnedImages } from '../machineconfig/pinned-image-sets.ts';
+import { trueCondition } from './conditions.ts';
 
 export const PinnedImagesView = z.strictObject({
   /** Nodes that have to keep images. */
@@ -20,8 +21,8 @@ export function pinnedImagesView(members: readonly MachineConfigNode[]): PinnedI
     nodes: concerned.length,
     complete: concerned.filter(hasPinnedImages).length,
     problems: concerned.flatMap(({ metadata, status }) => {
-      const degraded = status?.conditions?.find(({ type }) => type === 'PinnedImageSetsDegraded');
-      return degraded?.status === 'True' ? [{ node: metadata.name, why: degraded.message }] : [];
+      const degraded = trueCondition(status?.conditions, 'PinnedImageSetsDegraded');
+      return degraded === undefined ? [] : [{ node: metadata.name, why: degraded.message }];
     }),
   };
 }

@@ -1,6 +1,6 @@
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { Condition } from '../api/object.ts';
-import { conditionIsTrue } from '../cluster/update-object.ts';
+import { conditionOf, trueCondition } from './conditions.ts';
 import { poolHolds, settingsOfPool } from './holds.ts';
 import { timedNode } from './node-view.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
@@ -66,9 +66,9 @@ export function poolSummary(pool: MachineConfigPool, now: number): PoolSummary {
 /** A config that can't be rendered degrades the pool before the operator's next pass over it. */
 function situationOf(conditions: readonly Condition[]): Pick<PoolView, 'state' | 'since' | 'what'> {
   const [unrendered, degraded, updated] = (['RenderDegraded', 'Degraded', 'Updated'] as const).map((type) =>
-    conditions.find((each) => each.type === type && each.status === 'True'),
+    trueCondition(conditions, type),
   );
-  const source = unrendered ?? degraded ?? updated ?? conditions.find(({ type }) => type === 'Updating');
+  const source = unrendered ?? degraded ?? updated ?? conditionOf(conditions, 'Updating');
   if (source === undefined)
     return { state: 'Unknown', what: 'The operator has not reported on this pool yet' };
   const { type, reason, message, lastTransitionTime } = source;
@@ -80,9 +80,7 @@ function situationOf(conditions: readonly Condition[]): Pick<PoolView, 'state' |
  * @returns which MachineConfigs of the pool are undone, and when, unless somebody confirms them; undefined if none is.
  */
 export function triedChanges({ status }: Pick<MachineConfigPool, 'status'>): string | undefined {
-  return conditionIsTrue(status?.conditions, 'ChangeTried')
-    ? status?.conditions?.find(({ type }) => type === 'ChangeTried')?.message
-    : undefined;
+  return trueCondition(status?.conditions, 'ChangeTried')?.message;
 }
 
 /**

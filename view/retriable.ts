@@ -2,6 +2,7 @@ import { isRetryOf, parseRetry } from '../api/annotation-requests.ts';
 import type { FailureReason, MachineConfigNode, UpdateRecord } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
 import { failureAtTarget, isAtTarget, isRollingBack, stageOf } from '../rollout/pools/progress.ts';
+import { trueCondition } from './conditions.ts';
 
 /** What a request to retry would be about. */
 export type Retriable =
@@ -13,8 +14,7 @@ export type Retriable =
 export function retriableOn(node: MachineConfigNode): Retriable {
   const { spec, status } = node;
   const update = failureAtTarget(spec, status);
-  const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
-  const problem = degraded?.status === 'True' ? degraded.message : undefined;
+  const problem = trueCondition(status?.conditions, 'NodeDegraded')?.message;
   if (update !== undefined && !isAtTarget(spec, status))
     return { kind: 'failed', update, isRequested: isRequested(node, update) };
   if (problem === undefined) return { kind: 'none', why: 'its last update did not fail' };
@@ -35,8 +35,8 @@ export function retriableOn(node: MachineConfigNode): Retriable {
  */
 export function adviceOn(node: MachineConfigNode): string | undefined {
   const { spec, status, metadata } = node;
-  const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
-  if (degraded?.status !== 'True') return undefined;
+  const degraded = trueCondition(status?.conditions, 'NodeDegraded');
+  if (degraded === undefined) return undefined;
   const otherwise = `fix the MachineConfig, or roll back: shale rollback ${spec.pool.name}`;
   const retry = `fix the node and run shale retry ${metadata.name}, `;
   if (isRollingBack(stageOf(status?.conditions))) return `once it has rolled back, ${retry}${otherwise}`;

@@ -7,6 +7,7 @@ import { type FullDomain, failureDomainsOf } from '../rollout/pools/failure-doma
 import { isNew } from '../rollout/pools/node-availability.ts';
 import { stateNameOf } from '../rollout/pools/node-state.ts';
 import { formatSlotsTaken, slotTaker } from '../rollout/pools/slot-takers.ts';
+import { conditionOf } from './conditions.ts';
 import { settingsOfPool } from './holds.ts';
 import { objectNamed } from './named.ts';
 import { type NodesCluster, nodeStateOf } from './node-source.ts';
@@ -60,7 +61,7 @@ function waitsIn(
   now: number,
 ): readonly (readonly [string, DomainWait])[] {
   const settings = settingsOfPool(pool);
-  const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
+  const updating = conditionOf(pool.status?.conditions, 'Updating');
   const isClosed = poolHold({ pool, settings }) !== undefined || updating?.reason === 'RolloutStopped';
   if (settings.failureDomains === undefined || isClosed) return [];
   const { states, takers, most, domains } = slotsOf(pool, cluster, now);

@@ -1,18 +1,15 @@
-import type { Node, Pod } from '../../api/kubernetes.ts';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { Pod } from '../../api/kubernetes.ts';
 import { ETCD_PODS, type PodsSelected } from '../../api/pool-settings/values.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { PredictedNode } from '../../predict/node/predict-node.ts';
 import { mayVote, quorumAmong } from '../../rollout/gates/quorum.ts';
 import { listPods } from '../../rollout/quorum-pods.ts';
 import { objectNamed } from '../../view/named.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
 import { isDrained } from './blocked-drains.ts';
 
-interface SeenCluster {
-  readonly nodes: readonly Node[];
-  readonly machineConfigNodes: readonly MachineConfigNode[];
-}
+type SeenCluster = Pick<ObservedCluster, 'nodes' | 'machineConfigNodes'>;
 
 /** @returns none where the user may not list them. @throws {CommandError} */
 export async function readVotingPods(

@@ -90,13 +90,8 @@ export function clientOf(connection: Connection, flags: Partial<ClusterFlags>): 
  * @returns the connection to the cluster of the flags or the environment, as the user of the flags.
  * @throws {CommandError} when there is none.
  */
-export async function connectionOf({
-  kubeconfig,
-  kubeconfigText,
-  context,
-  as: user,
-  asGroup: groups = [],
-}: Partial<ClusterFlags>): Promise<Connection> {
+export async function connectionOf(flags: Partial<ClusterFlags>): Promise<Connection> {
+  const { kubeconfig, kubeconfigText, context, as: user, asGroup: groups = [] } = flags;
   if (user === undefined && groups.length > 0)
     throw new UsageError('--as-group requires --as, the user to impersonate');
   const connection = await (kubeconfigText === undefined

@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { visibleLine } from '../../api/visible-text.ts';
+import { CommandError } from './exit-codes.ts';
 
 /** @returns whether a person can be asked: standard input and standard error are terminals. */
 export function canAsk(): boolean {
@@ -28,4 +29,13 @@ export async function confirm(question: string, signal: AbortSignal): Promise<bo
   } finally {
     prompt.close();
   }
+}
+
+/**
+ * @param refusal what to say where there is nobody to ask.
+ * @throws {CommandError} unless the answer is yes.
+ */
+export async function requireYes(question: string, refusal: string, signal: AbortSignal): Promise<void> {
+  const answer = await confirm(question, signal);
+  if (answer !== true) throw new CommandError(answer === false ? 'no changes were made' : refusal);
 }

@@ -46,6 +46,21 @@ export class UsageError extends CommandError {
   }
 }
 
+/**
+ * Reads something that a user gave.
+ *
+ * @param why the message for what `read` throws, for people; undefined: it is a bug.
+ * @throws {UsageError} with that message; what `read` throws.
+ */
+export function asGiven<T>(read: () => T, why: (error: unknown) => string | undefined): T {
+  try {
+    return read();
+  } catch (cause) {
+    const message = why(cause);
+    throw message === undefined ? cause : new UsageError(message, { cause });
+  }
+}
+
 /** @param known names of the existing pools. @returns the error for a pool that does not exist. */
 export function noSuchPool(name: string, known: readonly string[]): UsageError {
   return new UsageError(`no pool is named ${name}; the pools are: ${known.join(', ') || 'none'}`);

@@ -84,20 +84,17 @@ export interface ProgressOutput {
   write(text: string): unknown;
 }
 
-interface Progress {
-  /** Prints the progress, a line for each thing that goes on; what is printed already isn't repeated. */
-  show(text: string): void;
-  /** Clears the lines for the next output. */
-  end(): void;
-}
-
 /** Erases everything after the cursor (ECMA-48: ED). */
 const CLEAR_BELOW = '\u001b[J';
 const DEFAULT_COLUMNS = 100;
 const DEFAULT_ROWS = 24;
 
-/** On a terminal lines that change in place; elsewhere each line again when it changes, as suits a log. */
-export function progressLines(output: ProgressOutput = process.stderr): Progress {
+/**
+ * On a terminal lines that change in place; elsewhere each line again when it changes, as suits a log.
+ *
+ * @returns `show` prints the progress, a line for each thing that goes on; `end` clears the lines for the next output.
+ */
+export function progressLines(output: ProgressOutput = process.stderr) {
   const onTerminal = output.isTTY === true;
   let shown: readonly string[] = [];
   const draw = (lines: readonly string[]) => {
@@ -105,7 +102,7 @@ export function progressLines(output: ProgressOutput = process.stderr): Progress
     output.write(`\r${up}${CLEAR_BELOW}${lines.join('\n')}`);
   };
   return {
-    show(text) {
+    show(text: string): void {
       const all = visible(text).split('\n');
       const lines = onTerminal ? fitted(all, output) : all;
       if (isDeepStrictEqual(lines, shown)) return;
@@ -113,7 +110,7 @@ export function progressLines(output: ProgressOutput = process.stderr): Progress
       else for (const line of lines) if (!shown.includes(line)) output.write(`${line}\n`);
       shown = lines;
     },
-    end() {
+    end(): void {
       if (onTerminal && shown.length > 0) draw([]);
       shown = [];
     },
@@ -131,23 +128,16 @@ function fitted(
     .map((line) => line.slice(0, columns - 1));
 }
 
-/** An area of a terminal that is redrawn in place. */
-interface Screen {
-  /** @param tones words that are coloured. */
-  draw(text: string, tones?: Tones): void;
-}
-
-interface TerminalOutput {
-  readonly columns?: number;
-  readonly rows?: number;
-  write(text: string): unknown;
-}
-
-/** Text that scrolls can't be redrawn, so it is cut to the terminal's height and width. */
-export function createScreen(output: TerminalOutput = process.stdout): Screen {
+/**
+ * An area of a terminal that is redrawn in place. Text that scrolls can't be, so it is cut to the terminal's height and
+ * width.
+ *
+ * @returns `draw`, whose `tones` are words that are coloured.
+ */
+export function createScreen(output: ProgressOutput = process.stdout) {
   let drawn = 0;
   return {
-    draw(text, tones = {}) {
+    draw(text: string, tones: Tones = {}): void {
       const { columns = 80, rows = 24 } = output;
       const all = visible(text).trimEnd().split('\n');
       const room = rows - 1;

@@ -1,17 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
+import { errorMessage } from '../../api/error-message.ts';
 import { BuildFailure } from '../../builder/build-failure.ts';
 import { LayerError } from '../../image/layer/read-layer.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import type { Reference } from '../../image/reference.ts';
 import type { RegistryAccess } from '../../image/registry/connection.ts';
-import { type AuthFile, parseAuthFile } from '../../image/registry/credentials.ts';
+import { parseAuthFile } from '../../image/registry/credentials.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { noRegistries, parseRegistriesConf, type Registries } from '../../oci/registries-conf.ts';
 import { ContainerfileError, PackageNameError } from '../../predict/image/engine-spec.ts';
-import { CommandError, exitCodes, UsageError } from './exit-codes.ts';
+import { asGiven, CommandError, exitCodes, UsageError } from './exit-codes.ts';
 import { trustSystemCertificates } from './system-trust.ts';
 
 /** ms; a command must not hang when a registry doesn't respond. */
@@ -61,7 +62,7 @@ export async function registryClient(
   const access = {
     ...known,
     plainHttp: new Set([...(known.plainHttp ?? []), ...plainHttp]),
-    ...(authfile === undefined ? {} : { auths: await readAuths(authfile) }),
+    ...(authfile === undefined ? {} : { auths: await readAs(authfile, parseAuthFile) }),
     // Asked for connections with TLS only.
     caFor: (registry: string) => {
       if (ca !== undefined) return ca;
@@ -69,29 +70,20 @@ export async function registryClient(
       return known.caFor?.(registry);
     },
   };
-  const conf = registriesConf === undefined ? mirrors : await readConf(registriesConf);
+  const conf =
+    registriesConf === undefined
+      ? mirrors
+      : await readAs(registriesConf, (text) => parseRegistriesConf([{ name: registriesConf, text }]));
   return createMirroredClient(access, { conf, own });
 }
 
-async function readAuths(file: string): Promise<AuthFile> {
+/** @throws CommandError when the file can't be read as that; its message names the file once. */
+async function readAs<T>(file: string, parse: (text: string) => T): Promise<T> {
   const text = await readText(file);
-  try {
-    return parseAuthFile(text);
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : "can't be read";
-    throw new UsageError(`${file}: ${why}`, { cause });
-  }
-}
-
-async function readConf(file: string): Promise<Registries> {
-  const text = await readText(file);
-  try {
-    return parseRegistriesConf([{ name: file, text }]);
-  } catch (cause) {
-    throw new UsageError(cause instanceof Error ? cause.message : `${file}: can't be read`, {
-      cause,
-    });
-  }
+  return asGiven(
+    () => parse(text),
+    (error) => `${file}: ${errorMessage(error).replace(`${file}: `, '')}`,
+  );
 }
 
 /** @throws CommandError when the file can't be read. */

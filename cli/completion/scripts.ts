@@ -19,7 +19,7 @@ _shale() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
     case "$at/$word" in
-      ${pathPattern(placed)}) at="$at/$word" ;;
+      ${pathsOf(placed).join('|')}) at="$at/$word" ;;
     esac
   done
   case "$at:$prev" in
@@ -34,11 +34,9 @@ complete -o bashdefault -o default -F _shale shale kubectl-shale
 `;
 }
 
-function pathPattern(placed: readonly PlacedCommand[]): string {
-  return placed
-    .filter(({ path }) => path !== '')
-    .map(({ path }) => path)
-    .join('|');
+/** @returns the paths of the commands below the program. */
+function pathsOf(placed: readonly PlacedCommand[]): readonly string[] {
+  return placed.flatMap(({ path }) => (path === '' ? [] : [path]));
 }
 
 function completeValueInBash(value: ValueKind): string {
@@ -66,7 +64,6 @@ function wordsCaseInBash({ path, command }: PlacedCommand): string {
 /** @returns a function for zsh's fpath (as `_shale`), or for `source`. */
 export function zshCompletion(program: CommandNode): string {
   const placed = placedCommands(program);
-  const paths = placed.filter(({ path }) => path !== '').map(({ path }) => path);
   return `#compdef shale kubectl-shale
 # zsh completion of shale; made by 'shale completion zsh'
 _shale_names() {
@@ -80,7 +77,7 @@ _shale() {
   for ((i = 2; i < CURRENT; i++)); do
     word=\${words[i]}
     case "$at/$word" in
-      ${paths.join('|')}) at="$at/$word" ;;
+      ${pathsOf(placed).join('|')}) at="$at/$word" ;;
     esac
   done
   case "$at:\${words[CURRENT-1]}" in
@@ -136,7 +133,6 @@ function entry(word: string, description: string): string {
 /** @returns a script for fish's completions directory. */
 export function fishCompletion(program: CommandNode): string {
   const placed = placedCommands(program);
-  const paths = placed.filter(({ path }) => path !== '').map(({ path }) => path);
   return `# fish completion of shale; made by 'shale completion fish'
 function __shale_names
     set -l words (commandline -opc)
@@ -146,7 +142,7 @@ function __shale_at
     set -l at ''
     set -l words (commandline -opc)
     for word in $words[2..-1]
-        if contains -- "$at/$word" ${paths.join(' ')}
+        if contains -- "$at/$word" ${pathsOf(placed).join(' ')}
             set at "$at/$word"
         end
     end

@@ -3,8 +3,8 @@ import { OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { noun } from '../../api/plural.ts';
 import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import { readFleetLockUrl } from '../../api/pool-settings/values.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
+import type { PoolSettings } from '../../rollout/pools/pool-settings.ts';
+import { settingsOfPool } from '../../view/holds.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 import { flagValues } from './operator-flags.ts';
@@ -31,36 +31,30 @@ export function judgeOutsideServices(
 ): Finding[] {
   if (operator === undefined) return [];
   const needs = pools.flatMap((pool) =>
-    needsOf(poolSettings(pool, defaultRolloutOptions.pace)).map((need) => ({ ...need, pool: pool.metadata.name })),
+    needsOf(settingsOfPool(pool)).map((need) => ({ ...need, pool: pool.metadata.name })),
   );
   const groups = Map.groupBy(needs, ({ flag, url = '' }) => `${flag} ${url}`);
-  return [...groups.values()].flatMap(([first, ...others]) =>
-    first === undefined
-      ? []
-      : judgeNeed(
-          first,
-          [first, ...others].map(({ pool }) => pool),
-          operator,
-          namespace,
-        ),
-  );
+  return [...groups.values()].flatMap((group) => {
+    const [need] = group;
+    const names = group.map(({ pool }) => pool);
+    return need === undefined ? [] : [judgeNeed(need, names, operator, namespace)];
+  });
 }
 
 /** What can't be read of the settings is in the condition Degraded of the pool. */
 function needsOf({ holdOnAlerts, holdOnQueries, fleetLock }: PoolSettings): readonly Need[] {
-  const [update, reboot] = ['no update starts', 'no node reboots'] as const;
-  const needs: readonly (Need | undefined)[] = [
-    holdOnAlerts.kind === 'named'
-      ? { setting: 'holdOnAlerts', flag: '--alertmanager-url', held: update }
-      : undefined,
-    holdOnQueries.kind === 'named'
-      ? { setting: 'holdOnQueries', flag: '--prometheus-url', held: update }
-      : undefined,
-    fleetLock.kind === 'named'
-      ? { setting: 'fleetLock', flag: '--fleetlock-url', url: fleetLock.lock.url, held: reboot }
-      : undefined,
+  const update = 'no update starts';
+  const needs: readonly (Need | false)[] = [
+    holdOnAlerts.kind === 'named' && { setting: 'holdOnAlerts', flag: '--alertmanager-url', held: update },
+    holdOnQueries.kind === 'named' && { setting: 'holdOnQueries', flag: '--prometheus-url', held: update },
+    fleetLock.kind === 'named' && {
+      setting: 'fleetLock',
+      flag: '--fleetlock-url',
+      url: fleetLock.lock.url,
+      held: 'no node reboots',
+    },
   ];
-  return needs.filter((need) => need !== undefined);
+  return needs.filter((need) => need !== false);
 }
 
 function judgeNeed(

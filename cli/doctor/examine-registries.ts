@@ -14,7 +14,7 @@ import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.t
 import { unlessForbidden } from '../command-line/cluster-access.ts';
 import { UsageError } from '../command-line/exit-codes.ts';
 import type { RegistryFlags } from '../command-line/registry-flags.ts';
-import { tryRegistries } from './check-registries.ts';
+import { type RegistryTrial, tryRegistries } from './check-registries.ts';
 import { type Finding, findings } from './finding.ts';
 import { findMissing } from './missing-images.ts';
 import { flagValues } from './operator-flags.ts';
@@ -63,12 +63,7 @@ export async function examineRegistries(
   const missing = isUsable ? await findMissing(targets, cluster, trial) : [];
   const here = [...withoutBase(targets), ...tried, ...missing, ...strays];
   if (flags.probe === undefined) return here;
-  const there = await probeAll(
-    client,
-    { cluster, targets, plainHttp, namespace, probe: flags.probe },
-    signal,
-  );
-  return [...here, ...there];
+  return [...here, ...(await probeAll(trial, targets, cluster, flags.probe))];
 }
 
 /** @throws CommandError for a node to probe from that the cluster doesn't have. */
@@ -91,16 +86,12 @@ function withoutBase(targets: readonly RegistryTarget[]): Finding[] {
     .map(({ pool }) => failure(`pool ${pool} has no base image`, fix));
 }
 
-interface Probing {
-  readonly cluster: ObservedCluster;
-  readonly targets: readonly RegistryTarget[];
-  readonly plainHttp: readonly string[];
-  readonly namespace: string;
-  readonly probe: true | readonly string[];
-}
-
-async function probeAll(client: ApiClient, probing: Probing, signal: AbortSignal): Promise<Finding[]> {
-  const { cluster, targets, plainHttp, namespace, probe } = probing;
+async function probeAll(
+  { client, namespace, flags: { plainHttp }, signal }: RegistryTrial,
+  targets: readonly RegistryTarget[],
+  cluster: ObservedCluster,
+  probe: true | readonly string[],
+): Promise<Finding[]> {
   const image = cluster.operator?.spec.template.spec.containers[0]?.image;
   if (image === undefined) {
     const fix = 'kubectl apply -k manifests/base';

@@ -43,32 +43,22 @@ export function builderTargets(
   const names = pools.map(({ metadata }) => metadata.name);
   const plannedTargets = (names.length === 0 ? [FIRST_POOL] : names)
     .filter((pool) => planned.imageRepository !== undefined && !layered.has(pool))
-    .map((pool) => plannedTarget(pool, planned, baseImages.get(pool)));
+    .map((pool) => ({
+      pool,
+      secrets: named(planned.pullSecret, planned.pushSecret),
+      push: imagePushSpec(planned.imageRepository ?? '', pool),
+      pull: baseImages.get(pool) ?? planned.baseImage,
+    }));
   return [...machineOSConfigs.map((config) => targetOf(config, baseImages)), ...plannedTargets];
 }
 
 function targetOf({ spec }: MachineOSConfig, baseImages: ReadonlyMap<string, string>): RegistryTarget {
   const pool = spec.machineConfigPool.name;
-  const pull = baseImages.get(pool) ?? spec.baseImage;
   return {
     pool,
     secrets: named(spec.baseImagePullSecret?.name, spec.renderedImagePushSecret?.name),
     push: spec.renderedImagePushSpec,
-    pull,
-  };
-}
-
-function plannedTarget(
-  pool: string,
-  { imageRepository = '', pushSecret, pullSecret, baseImage }: PlannedRegistry,
-  osImage: string | undefined,
-): RegistryTarget {
-  const pull = osImage ?? baseImage;
-  return {
-    pool,
-    secrets: named(pullSecret, pushSecret),
-    push: imagePushSpec(imageRepository, pool),
-    pull,
+    pull: baseImages.get(pool) ?? spec.baseImage,
   };
 }
 

@@ -44,16 +44,17 @@ interface Part {
   readonly keep?: (object: KubernetesObject) => boolean;
 }
 
-/** What was collected, and what removes secrets from what else goes into the archive. */
-interface Archive extends Collected {
-  readonly redaction: Redaction;
-}
-
 /** The namespace of Events about cluster-scoped objects. */
 const CLUSTER_EVENTS = 'default';
 
-/** Reads everything that a bug report needs. What can't be read becomes a problem and doesn't stop the others. */
-export async function collect(collecting: Collecting): Promise<Archive> {
+/**
+ * Reads everything that a bug report needs. What can't be read becomes a problem and doesn't stop the others.
+ *
+ * @returns what was collected, and what removes secrets from what else goes into the archive.
+ */
+export async function collect(
+  collecting: Collecting,
+): Promise<Collected & { readonly redaction: Redaction }> {
   const { namespace } = collecting.places;
   const parts = await Promise.all(partsOf(collecting.places).map((part) => collectPart(collecting, part)));
   const objects = parts.flatMap((part) => part.objects);

@@ -6,6 +6,7 @@ import { Command } from 'commander';
 import { pack } from 'tar-stream';
 import { errorMessage } from '../../api/error-message.ts';
 import { SHALE_VERSION } from '../../api/names.ts';
+import { toSeconds } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import {
@@ -42,19 +43,11 @@ export function gatherCommand(): Command {
   return withLeaseNamespace(withClusterFlags(command)).action((flags: GatherFlags) =>
     onCluster(flags, async (client, signal) => {
       const now = new Date();
-      const root = `shale-gather-${now
-        .toISOString()
-        .replace(/\.\d+Z$/, 'Z')
-        .replaceAll(':', '')}`;
+      const root = `shale-gather-${toSeconds(now).replaceAll(':', '')}`;
       const file = flags.output ?? `${root}.tar.gz`;
       const connection = await connectionOf(flags);
-      const { files, problems, redaction } = await collect({
-        client,
-        connection,
-        places: flags,
-        nodes: flags.node,
-        signal,
-      });
+      const asked = { client, connection, places: flags, nodes: flags.node, signal };
+      const { files, problems, redaction } = await collect(asked);
       const [problem] = problems;
       // A report without an object of the cluster helps nobody.
       if (files.length === 0 && problem !== undefined)

@@ -62,21 +62,22 @@ function contentsLines({ summary, unreadable = [] }: NonNullable<HistoryEntry['c
   return [`  contents: ${[summary, ...unreadable].join('; ')}`];
 }
 
-function linesOf({
-  at,
-  config,
-  change,
-  image,
-  way,
-  forRollback,
-  result,
-  message,
-  changes,
-  contents,
-  wanted,
-  nodes,
-  revision,
-}: HistoryEntry): string[] {
+function linesOf(entry: HistoryEntry): string[] {
+  const {
+    at,
+    config,
+    change,
+    image,
+    way,
+    forRollback,
+    result,
+    message,
+    changes,
+    contents,
+    wanted,
+    nodes,
+    revision,
+  } = entry;
   const state = result === 'Succeeded' ? '' : `, ${result}${message === undefined ? '' : `: ${message}`}`;
   const use = [...(wanted ? ['target'] : []), ...(nodes === 0 ? [] : [`run by ${plural(nodes, 'node')}`])];
   return [

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { BuildContents } from '../../api/build-contents.ts';
+import { outcomeOf } from '../../api/build-outcome.ts';
 import { changeOf } from '../../api/change-id.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
@@ -8,7 +9,6 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import type { PoolRevision } from '../../api/pool-revision.ts';
-import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { subjectOf } from '../../machineconfig/config-text.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
 import { ownersOf } from '../../machineconfig/owners.ts';
@@ -19,6 +19,7 @@ import { readableNodeConfig } from '../../predict/objects/cluster-state.ts';
 import { recordOf } from '../../rollout/pools/pool-record.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
 import { contentsOfBuild } from '../../view/build-contents.ts';
+import { trueCondition } from '../../view/conditions.ts';
 
 export interface HistoryInput {
   /** Of the pool. */
@@ -217,7 +218,7 @@ function entryOfRevision({ metadata, spec }: PoolRevision): Unplaced {
 function entryOfBuild(build: MachineOSBuild): Unplaced {
   const { metadata, spec, status } = build;
   const image = status?.digestedImagePushSpec;
-  const failed = status?.conditions?.find(({ type, status }) => type === 'Failed' && status === 'True');
+  const failed = trueCondition(status?.conditions, 'Failed');
   const config = spec.machineConfig.name;
   return {
     at: status?.buildEnd ?? status?.buildStart ?? metadata.creationTimestamp ?? '',
@@ -227,7 +228,7 @@ function entryOfBuild(build: MachineOSBuild): Unplaced {
     image,
     way: status?.builder?.imageBuilderType ?? 'Build',
     forRollback: metadata.annotations?.[annotations.forRollback] === 'true' || undefined,
-    result: resultOf(build),
+    result: outcomeOf(build) ?? 'Building',
     message: failed?.message || undefined,
     contents: contentsOfBuild(build),
   };
@@ -235,11 +236,6 @@ function entryOfBuild(build: MachineOSBuild): Unplaced {
 
 function rendered(config: string, at: string): Unplaced {
   return { at, config, change: changeOf(config), way: 'Render', result: 'Succeeded' };
-}
-
-function resultOf({ status }: MachineOSBuild): HistoryEntry['result'] {
-  const results = ['Succeeded', 'Failed', 'Interrupted'] as const;
-  return results.find((type) => conditionIsTrue(status?.conditions, type)) ?? 'Building';
 }
 
 function changesOf(

@@ -31,6 +31,7 @@ import {
 import { CommandError, exitCodes, poolNamed, UsageError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
+import { annotate } from '../node-request.ts';
 import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { type Arrival, poolsArrival, rollbackArrival } from '../observe/pool-arrival.ts';
 import { TAKEN_UP_MS, waitIfAsked } from '../observe/wait-for-arrival.ts';
@@ -88,7 +89,8 @@ async function rollBack(
       const by = await whoAmI(client, signal);
       const at = toSeconds(new Date());
       const { reason = '' } = flags;
-      await annotate(client, pool, JSON.stringify({ ...target, by, reason, at }), signal);
+      const text = JSON.stringify({ ...target, by, reason, at });
+      await annotate(client, MachineConfigPools, pool, { [annotations.rollback]: text }, signal);
     }
     return target;
   };
@@ -213,19 +215,16 @@ async function clear(
     const first = `pool ${name}: updating to what its MachineConfigs specify: ${target}`;
     const agreement = await agree({ warnings, lines: [first, ...lines], disrupts });
     if (agreement === 'lookAgain') return release();
-    if (agreement === 'apply') await annotate(client, pool, null, signal);
+    if (agreement === 'apply')
+      await annotate(client, MachineConfigPools, pool, { [annotations.rollback]: null }, signal);
     return agreement;
   };
   await retryOnConflict(release);
   await finish(client, flags, (seen, now) => poolsArrival([name], seen, now), signal);
 }
 
-/** What nodes do, one line for each group of them. */
-interface Prediction {
-  readonly lines: readonly string[];
-  /** Whether nodes are, or may be, drained or rebooted. */
-  readonly disrupts: boolean;
-}
+/** What nodes do, one line for each group of them, and whether they are, or may be, drained or rebooted. */
+type Prediction = Pick<Plan, 'lines' | 'disrupts'>;
 
 /** Where it is not known what nodes do, they may reboot. */
 const unpredicted: Prediction = { lines: [], disrupts: true };
@@ -262,18 +261,4 @@ async function predictOwn(client: ApiClient, input: KnownPool, signal: AbortSign
   return build?.spec.machineConfig.name === config && image !== undefined
     ? predict(client, input, { config, image }, signal)
     : unpredicted;
-}
-
-/**
- * @param text null removes the annotation. @throws {ApiError} a conflict when the pool has changed since it was read.
- */
-async function annotate(
-  client: ApiClient,
-  { metadata }: MachineConfigPool,
-  text: string | null,
-  signal: AbortSignal,
-): Promise<void> {
-  const { name, resourceVersion } = metadata;
-  const body = { metadata: { resourceVersion, annotations: { [annotations.rollback]: text } } };
-  await client.patch(MachineConfigPools, name, { type: 'merge', body }, { signal });
 }

@@ -1,6 +1,5 @@
 import { sentenceTable, wrapped } from '../command-line/fitted-text.ts';
 import { markdownItem, markdownRow } from '../command-line/markdown.ts';
-import { textTable } from '../command-line/output.ts';
 import { packageRows } from '../command-line/package-rows.ts';
 import {
   vulnerabilityRemarks,
@@ -19,9 +18,13 @@ type Row = readonly [change: string, kind: string, name: string];
 export function imageDiffText(diff: ImageDiff, columns: number | undefined): string {
   const blocks = [
     wrapped(diff.summary, '  ', columns),
-    packageTable(diff, columns),
-    otherTable(diff, columns),
-    vulnerabilityTable(diff, columns),
+    tableOf(['CHANGE', 'PACKAGE', 'VERSION'], packageRows(diff.packages ?? []), columns),
+    tableOf(['CHANGE', 'WHAT', 'NAME'], otherRows(diff), columns),
+    tableOf(
+      ['CHANGE', 'SEVERITY', 'VULNERABILITY', 'PACKAGES'],
+      vulnerabilityRows(diff.vulnerabilities),
+      columns,
+    ),
     [vulnerabilitySummary(diff.vulnerabilities), ...vulnerabilityRemarks(diff.vulnerabilities)].flatMap(
       (line) => wrapped(line, '  ', columns),
     ),
@@ -30,22 +33,12 @@ export function imageDiffText(diff: ImageDiff, columns: number | undefined): str
   return blocks.map((lines) => lines.join('\n')).join('\n\n');
 }
 
-function packageTable({ packages = [] }: ImageDiff, columns: number | undefined): readonly string[] {
-  if (packages.length === 0) return [];
-  return sentenceTable(['CHANGE', 'PACKAGE', 'VERSION'], packageRows(packages), columns);
-}
-
-function vulnerabilityTable({ vulnerabilities }: ImageDiff, columns: number | undefined): readonly string[] {
-  const rows = vulnerabilityRows(vulnerabilities);
-  if (rows.length === 0) return [];
-  return sentenceTable(['CHANGE', 'SEVERITY', 'VULNERABILITY', 'PACKAGES'], rows, columns);
-}
-
-function otherTable(diff: ImageDiff, columns: number | undefined): readonly string[] {
-  const rows = otherRows(diff);
-  if (rows.length === 0) return [];
-  const head = ['CHANGE', 'WHAT', 'NAME'];
-  return columns === undefined ? textTable(head, rows) : sentenceTable(head, rows, columns);
+function tableOf(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  columns: number | undefined,
+): readonly string[] {
+  return rows.length === 0 ? [] : sentenceTable(head, rows, columns);
 }
 
 function otherRows(diff: ImageDiff): readonly Row[] {

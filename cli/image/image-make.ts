@@ -6,14 +6,6 @@ import type { Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { type CommandError, UsageError } from '../command-line/exit-codes.ts';
 
-/** What Shale built an image from. */
-interface ImageMake {
-  /** The rendered config that it contains. */
-  readonly config: MachineConfig;
-  /** By digest. */
-  readonly baseImage: string;
-}
-
 /** Bytes; a rendered config is stored in etcd, whose limit for a request is smaller. */
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
@@ -22,6 +14,7 @@ const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
  * deleted.
  *
  * @param image its `name` is for messages.
+ * @returns the rendered config that it contains, and its base image by digest.
  * @throws CommandError for an image that Shale did not build; RegistryError, ContentError, LayerError.
  */
 export async function readImageMake(
@@ -29,7 +22,7 @@ export async function readImageMake(
   at: Reference,
   image: { readonly name: string; readonly description: Pick<ImageDescription, 'manifest' | 'config'> },
   signal: AbortSignal,
-): Promise<ImageMake> {
+): Promise<{ readonly config: MachineConfig; readonly baseImage: string }> {
   const { name, description } = image;
   const { manifest, config } = description;
   const baseImage = config.config?.Labels?.[imageLabels.baseImage];

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { formatActions } from '../../api/disruption-action.ts';
 import { imageLabels } from '../../api/names.ts';
@@ -10,7 +9,8 @@ import { listReferrers } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { countSignatures, isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { parsePublicKey, SigningKeyError } from '../../image/signature/signing-key.ts';
-import { UsageError } from '../command-line/exit-codes.ts';
+import { asGiven } from '../command-line/exit-codes.ts';
+import { readText } from '../command-line/registry-flags.ts';
 
 const FileView = z.strictObject({
   path: z.string(),
@@ -159,12 +159,10 @@ export async function readTrust(
 }
 
 async function readPublicKey(file: string): Promise<string> {
-  try {
-    const pem = await readFile(file, 'utf8');
-    parsePublicKey(pem, file);
-    return pem;
-  } catch (cause) {
-    const why = cause instanceof SigningKeyError ? cause.message : `${file}: can't be read`;
-    throw new UsageError(why, { cause });
-  }
+  const pem = await readText(file);
+  asGiven(
+    () => parsePublicKey(pem, file),
+    (error) => (error instanceof SigningKeyError ? error.message : `${file}: can't be read`),
+  );
+  return pem;
 }

@@ -5,7 +5,7 @@ import { acquireLease, leaseEnd, releaseLease } from '../../cluster/lease.ts';
 import { formatPoweredOff } from '../../rollout/gates/powered-off.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { isReady } from '../../rollout/pools/node-availability.ts';
-import { confirm } from '../command-line/confirm.ts';
+import { requireYes } from '../command-line/confirm.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import {
@@ -126,9 +126,6 @@ async function confirmEnd(
   { by, other }: { readonly by: string; readonly other: string },
 ): Promise<void> {
   if (other === by || other === '') return;
-  const answer = await confirm(`node ${node}: ${what} by ${other}. End it?`, signal);
-  if (answer === true) return;
-  throw new CommandError(
-    answer === false ? 'no changes were made' : `node ${node}: ${what} by ${other}; use --yes to end it`,
-  );
+  const refusal = `node ${node}: ${what} by ${other}; use --yes to end it`;
+  await requireYes(`node ${node}: ${what} by ${other}. End it?`, refusal, signal);
 }

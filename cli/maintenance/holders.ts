@@ -38,20 +38,13 @@ export async function observeHolders(access: NodeAccess, by: string): Promise<Ho
   return readHolders(observed, { by, inMaintenance: inMaintenance?.has(name) === true, now: Date.now() });
 }
 
-interface Circumstances {
-  /** The user. */
-  readonly by: string;
-  readonly inMaintenance: boolean;
-  /** ms since the epoch. */
-  readonly now: number;
-}
-
-/** @returns who else than the user holds the node. */
+/** @param at `by`: the user; `now`: ms since the epoch. @returns who else than the user holds the node. */
 export function readHolders(
   observed: MaintenanceObservation,
-  { by, inMaintenance, now }: Circumstances,
+  at: { readonly by: string; readonly inMaintenance: boolean; readonly now: number },
 ): Holders {
   const { node, lease } = observed;
+  const { by, inMaintenance, now } = at;
   const seen = seenNode(node.metadata.name, { ...observed, inMaintenance }, now);
   const holds = holdersOf(seen, now);
   const leaseHolder = isTaken(seen.lease) ? lease?.spec?.holderIdentity : undefined;

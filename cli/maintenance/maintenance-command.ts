@@ -13,7 +13,7 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
-import { UsageError } from '../command-line/exit-codes.ts';
+import { asGiven } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS, textTable } from '../command-line/output.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { timeoutFlag } from '../command-line/quantities.ts';
@@ -21,20 +21,9 @@ import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { type SelectorFlags, selected, selectsNothing, withSelector } from '../observe/selected.ts';
 import { endMaintenance } from './end.ts';
 import { flagOf, parseUntil } from './node-access.ts';
-import { startMaintenance } from './start.ts';
+import { type StartFlags, startMaintenance } from './start.ts';
 
 type MaintenanceFlags = ClusterFlags & Places;
-
-interface StartFlags extends MaintenanceFlags {
-  readonly reason: string;
-  readonly until: string;
-  readonly yes?: boolean;
-  readonly wait?: boolean;
-  readonly drain: boolean;
-  readonly powerOff?: boolean;
-  readonly force?: boolean;
-  readonly timeout: number;
-}
 
 const EXAMPLES = `
 Examples:
@@ -74,25 +63,14 @@ function startCommand(): Command {
     .option('--power-off', 'power the machine off once it is drained, and wait until it is off')
     .option('--force', 'also evict pods that no controller manages')
     .addOption(timeoutFlag('30m'));
-  return withMaintenanceFlags(command).action((node: string, flags: StartFlags) =>
-    onCluster(flags, async (client, signal) => {
-      const until = untilOf(flags.until);
-      const by = await whoAmI(client, signal);
-      const {
-        leaseNamespace,
-        reason,
-        drain,
-        timeout,
-        yes = false,
-        wait = false,
-        force = false,
-        powerOff = false,
-      } = flags;
-      await startMaintenance(
-        { client, node, leaseNamespace, signal },
-        { by, reason, until, yes, wait, drain, force, powerOff, timeout },
-      );
-    }),
+  return withMaintenanceFlags(command).action(
+    (node: string, flags: MaintenanceFlags & StartFlags & { readonly until: string }) =>
+      onCluster(flags, async (client, signal) => {
+        const until = untilOf(flags.until);
+        const by = await whoAmI(client, signal);
+        const access = { client, node, leaseNamespace: flags.leaseNamespace, signal };
+        await startMaintenance(access, { ...flags, by, until });
+      }),
   );
 }
 
@@ -131,13 +109,13 @@ function withMaintenanceFlags(command: Command): Command {
 }
 
 function untilOf(text: string): number {
-  try {
-    return parseUntil(text, Date.now());
-  } catch (error) {
-    if (!(error instanceof InvalidArgumentError)) throw error;
-    const what = `option '--until <when>' argument '${text}' is invalid`;
-    throw new UsageError(`${what}. ${error.message}`, { cause: error });
-  }
+  return asGiven(
+    () => parseUntil(text, Date.now()),
+    (error) =>
+      error instanceof InvalidArgumentError
+        ? `option '--until <when>' argument '${text}' is invalid. ${error.message}`
+        : undefined,
+  );
 }
 
 /** The nodes that are in maintenance or flagged for it, as `list -o json` prints them. */

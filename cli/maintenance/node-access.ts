@@ -50,12 +50,8 @@ export async function getNode({ client, node, signal }: NodeAccess): Promise<Nod
   return object;
 }
 
-export async function readLease({
-  client,
-  node,
-  leaseNamespace,
-  signal,
-}: NodeAccess): Promise<Lease | undefined> {
+export async function readLease(access: NodeAccess): Promise<Lease | undefined> {
+  const { client, node, leaseNamespace, signal } = access;
   return client.find(Leases, leaseNameOf(node), { namespace: leaseNamespace, signal });
 }
 

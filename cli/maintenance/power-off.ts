@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { formatPowerOffRequest } from '../../api/annotation-requests.ts';
 import { formatDuration } from '../../api/duration.ts';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { toSeconds } from '../../api/object.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { isReady } from '../../rollout/pools/node-availability.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print, progressLines } from '../command-line/output.ts';
-import { managedNode, writeRequest } from '../node-request.ts';
+import { annotate, managedNode } from '../node-request.ts';
 import { flagOf, flagText, getNode, type NodeAccess, patchCurrentNode } from './node-access.ts';
 
 interface PowerOff {
@@ -28,11 +28,10 @@ const LOOK_AGAIN_MS = 2_000;
  * @returns the object of the daemon that is to power the machine off, with the boot that it is in.
  * @throws {CommandError} before anything was changed, where there is no such daemon.
  */
-export async function daemonOn({
-  client,
-  node,
-  signal,
-}: NodeAccess): Promise<{ readonly object: MachineConfigNode; readonly bootID: string }> {
+export async function daemonOn(
+  access: NodeAccess,
+): Promise<{ readonly object: MachineConfigNode; readonly bootID: string }> {
+  const { client, node, signal } = access;
   const object = await managedNode(client, node, signal);
   const bootID = object.status?.bootID;
   if (bootID === undefined) throw new CommandError(`node ${node}: its daemon has not reported yet`);
@@ -59,7 +58,7 @@ export async function powerOffNode(access: NodeAccess, request: PowerOff): Promi
   await retryOnConflict(async () => {
     const { object, bootID } = await daemonOn(access);
     const text = formatPowerOffRequest({ bootID, by, reason, leaseHolder, at: toSeconds(new Date()) });
-    await writeRequest(client, object, { [annotations.powerOff]: text }, signal);
+    await annotate(client, MachineConfigNodes, object, { [annotations.powerOff]: text }, signal);
   });
   const line = progressLines();
   try {

@@ -6,7 +6,7 @@ import { drainRetryAfter, drainStep, formatDrain } from '../../rollout/act/drain
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { retryUntil } from '../command-line/cluster-access.ts';
-import { confirm } from '../command-line/confirm.ts';
+import { requireYes } from '../command-line/confirm.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print, progressLines } from '../command-line/output.ts';
 import { decideStart, type StartDecision } from './decide-start.ts';
@@ -21,23 +21,24 @@ import {
 } from './node-access.ts';
 import { daemonOn, powerOffNode } from './power-off.ts';
 
-interface StartRequest {
-  readonly by: string;
+/** Flags of `shale maintenance start`. */
+export interface StartFlags {
   readonly reason: string;
-  /** ms since the epoch. */
-  readonly until: number;
   /** Continue even if a rollout is in progress. */
-  readonly yes: boolean;
+  readonly yes?: boolean;
   /** Wait for the node's update to end. */
-  readonly wait: boolean;
+  readonly wait?: boolean;
   readonly drain: boolean;
   /** Power the machine off once it is drained. */
-  readonly powerOff: boolean;
+  readonly powerOff?: boolean;
   /** Also evict pods that no controller manages. */
-  readonly force: boolean;
+  readonly force?: boolean;
   /** ms for the wait and the drain together. */
   readonly timeout: number;
 }
+
+/** `until`: ms since the epoch. */
+type StartRequest = StartFlags & { readonly by: string; readonly until: number };
 
 /** ms between two checks of a node that the command waits for. */
 const LOOK_AGAIN_MS = 2_000;
@@ -51,16 +52,16 @@ const LOOK_AGAIN_MS = 2_000;
 export async function startMaintenance(access: NodeAccess, request: StartRequest): Promise<void> {
   const deadline = performance.now() + request.timeout;
   const holder = maintenanceHolder(request.by);
-  if (request.powerOff) await daemonOn(access);
+  if (request.powerOff === true) await daemonOn(access);
   // With both flags the rollout skips the node from now on, and the command waits only for an update that has started.
-  if (request.yes && request.wait) await flag(access, request);
+  if (request.yes === true && request.wait === true) await flag(access, request);
   await untilFree(access, request, holder, deadline);
   await flag(access, request);
   await takeLease(access, request, holder);
   await cordon(access);
   print(`node ${access.node}: in maintenance until ${new Date(request.until).toISOString()}, and cordoned`);
   if (request.drain) await drain(access, request, deadline);
-  if (request.powerOff) return powerOffNode(access, { ...request, holder, deadline });
+  if (request.powerOff === true) return powerOffNode(access, { ...request, holder, deadline });
   if (request.drain)
     print(`node ${access.node}: drained; when you are done, run: shale maintenance end ${access.node}`);
 }
@@ -75,12 +76,12 @@ async function untilFree(
   const retry = { deadline, signal: access.signal, show: (text: string) => line.show(text) };
   try {
     for (;;) {
-      const cluster = await (request.wait
+      const cluster = await (request.wait === true
         ? retryUntil(retry, () => observeNode(access))
         : observeNode(access));
       const decision = decideStart(cluster, holder, Date.now());
-      if (decision.kind === 'go' || (decision.kind === 'confirm' && request.yes)) return;
-      if (!request.wait && (await acceptedBy(decision, access))) return;
+      if (decision.kind === 'go' || (decision.kind === 'confirm' && request.yes === true)) return;
+      if (request.wait !== true) return await requireAccepted(decision, access);
       if (performance.now() >= deadline) {
         throw new CommandError(
           `node ${access.node}: not available after ${formatDuration(request.timeout)}: ${decision.why}`,
@@ -94,34 +95,23 @@ async function untilFree(
   }
 }
 
-/** @returns true when the user confirms. @throws {CommandError} when the start is blocked or not confirmed. */
-async function acceptedBy(
+/** @throws {CommandError} when the start is blocked, or the user does not confirm it. */
+async function requireAccepted(
   decision: Exclude<StartDecision, { kind: 'go' }>,
   { node, signal }: NodeAccess,
-): Promise<boolean> {
-  if (decision.kind === 'blocked') {
-    throw new CommandError(`node ${node}: ${decision.why}; use --wait to wait for it`);
-  }
-  const answer = await confirm(`node ${node}: ${decision.why}. Continue?`, signal);
-  if (answer === true) return true;
-  throw new CommandError(
-    answer === false
-      ? 'no changes were made'
-      : `node ${node}: ${decision.why}; use --yes to continue or --wait to wait for its update`,
-  );
+): Promise<void> {
+  const why = `node ${node}: ${decision.why}`;
+  if (decision.kind === 'blocked') throw new CommandError(`${why}; use --wait to wait for it`);
+  const refusal = `${why}; use --yes to continue or --wait to wait for its update`;
+  await requireYes(`${why}. Continue?`, refusal, signal);
 }
 
 /** Keeps what an earlier start recorded about the cordon. */
 async function flag(access: NodeAccess, { by, reason, until }: StartRequest): Promise<void> {
   await patchCurrentNode(access, (node) => {
     const { uncordon, poweredOff } = flagOf(node) ?? {};
-    const text = flagText({
-      reason,
-      by,
-      until: new Date(until).toISOString(),
-      uncordon,
-      poweredOff,
-    });
+    const end = new Date(until).toISOString();
+    const text = flagText({ reason, by, until: end, uncordon, poweredOff });
     return { metadata: { annotations: { [annotations.plannedMaintenance]: text } } };
   });
 }
@@ -159,7 +149,7 @@ async function cordon(access: NodeAccess): Promise<void> {
 }
 
 async function drain(access: NodeAccess, request: StartRequest, deadline: number): Promise<void> {
-  const options = { ...defaultRolloutOptions.drain, evictUnmanagedPods: request.force };
+  const options = { ...defaultRolloutOptions.drain, evictUnmanagedPods: request.force === true };
   const started = performance.now();
   const times = { cordonedAt: Date.now() };
   const line = progressLines();

@@ -3,6 +3,7 @@ import type { BootImage, MachineConfigPool } from '../../api/machine-config-pool
 import { bootImageTag, type MachineOSConfig } from '../../api/machine-os-config.ts';
 import { digestInName } from '../../api/references.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
+import { conditionOf } from '../../view/conditions.ts';
 
 /** One way to put an image on a machine. */
 const InstallWay = z.strictObject({
@@ -58,7 +59,7 @@ export function nodeImageOf(pool: MachineConfigPool, config: MachineOSConfig | u
 }
 
 function unpublishedBecause({ status }: MachineOSConfig, tag: string): string {
-  const condition = status?.conditions?.find(({ type }) => type === 'BootImagePublished');
+  const condition = conditionOf(status?.conditions, 'BootImagePublished');
   const isAbout = condition !== undefined && !conditionIsTrue(status?.conditions, 'BootImagePublished');
   return isAbout ? condition.message : `the builder has not moved ${tag} to it yet`;
 }

@@ -95,15 +95,14 @@ export async function watchCluster(
     await informer.synced();
     return () => informer.list();
   });
-  const observe = await opened
-    .then(async (look) => {
-      await look(watching);
-      return look;
-    })
-    .catch(async (error: unknown) => {
-      await close();
-      throw error;
-    });
+  let observe: Awaited<typeof opened>;
+  try {
+    observe = await opened;
+    await observe(watching);
+  } catch (error) {
+    await close();
+    throw error;
+  }
   signal.throwIfAborted();
   return {
     observe: () => observe(watching),

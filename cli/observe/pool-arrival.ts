@@ -11,6 +11,7 @@ import { readSwitch } from '../../opt-in/switch.ts';
 import { NODES_IN_SEVERAL_POOLS } from '../../rollout/pools/pool-conditions.ts';
 import { isAtTarget } from '../../rollout/pools/progress.ts';
 import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
+import { conditionOf, trueCondition } from '../../view/conditions.ts';
 import { nodeView } from '../../view/node-view.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { adviceOn } from '../../view/retriable.ts';
@@ -94,9 +95,8 @@ export function nodeArrival(name: string, cluster: ObservedCluster, now: number)
     const isOutdated = pool !== undefined && !isReportedNow(pool, cluster);
     return isOutdated ? { kind: 'underway', progress: `${name}: ${NOT_SEEN}` } : { kind: 'arrived' };
   }
-  const condition = (type: string) => node.status?.conditions?.find((entry) => entry.type === type);
-  const degraded = condition('NodeDegraded');
-  if (degraded?.status === 'True') {
+  const degraded = trueCondition(node.status?.conditions, 'NodeDegraded');
+  if (degraded !== undefined) {
     return { kind: 'stopped', why: inOneLine(formatFailed(name, degraded.message, adviceOn(node))) };
   }
   const paused = pool === undefined ? undefined : pausedBecause(pool, [node]);
@@ -123,18 +123,16 @@ export function runsTarget({ spec, status }: MachineConfigNode): boolean {
 
 /** @returns why a pool doesn't continue by itself; undefined when it may. */
 export function stoppedBecause({ status }: MachineConfigPool): string | undefined {
-  const degraded = status?.conditions?.find(({ type }) => type === 'Degraded');
+  const degraded = trueCondition(status?.conditions, 'Degraded');
   // The rollout continues with other nodes than those that failed; a node in several pools is in none.
   const goesOn = degraded?.reason === 'NodesDegraded' || degraded?.reason === NODES_IN_SEVERAL_POOLS;
-  return degraded?.status === 'True' && !goesOn ? degraded.message : undefined;
+  return goesOn ? undefined : degraded?.message;
 }
 
 /** @returns which nodes the pool lacks, where all others run its target. */
 function lackingBecause({ status }: MachineConfigPool): string | undefined {
-  const degraded = status?.conditions?.find(({ type }) => type === 'Degraded');
-  return degraded?.status === 'True' && degraded.reason === NODES_IN_SEVERAL_POOLS
-    ? degraded.message
-    : undefined;
+  const degraded = trueCondition(status?.conditions, 'Degraded');
+  return degraded?.reason === NODES_IN_SEVERAL_POOLS ? degraded.message : undefined;
 }
 
 /**
@@ -151,7 +149,7 @@ export function pausedBecause(
 ): string | undefined {
   const isUnderWay = nodes.some((node) => node.spec.grant !== undefined && !runsTarget(node));
   if (isUnderWay) return undefined;
-  const updating = status?.conditions?.find(({ type }) => type === 'Updating');
+  const updating = conditionOf(status?.conditions, 'Updating');
   if (updating?.reason === 'Unmanaged') return `the operator reports: ${updating.message}`;
   if (spec.paused !== true) return undefined;
   const resume = `kubectl patch mcp ${metadata.name} --type merge -p '{"spec":{"paused":false}}'`;
@@ -160,7 +158,7 @@ export function pausedBecause(
 
 /** @returns what the operator reports of a pool's progress, with the count that it is about; undefined for nothing. */
 export function formatProgress({ status }: MachineConfigPool): string | undefined {
-  const message = status?.conditions?.find(({ type }) => type === 'Updating')?.message ?? '';
+  const message = conditionOf(status?.conditions, 'Updating')?.message ?? '';
   if (message === '') return undefined;
   const { machineCount = 0, updatedMachineCount = 0 } = status ?? {};
   return `${updatedMachineCount}/${machineCount} nodes; the operator reports: ${message}`;
@@ -181,7 +179,7 @@ function arrivalAt(
   const count = `${updatedMachineCount}/${machineCount} nodes`;
   const stopped = stoppedBecause(pool);
   if (stopped !== undefined) {
-    const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
+    const updating = conditionOf(pool.status?.conditions, 'Updating');
     const failed = updating?.reason === 'RolloutStopped' ? failedIn(outstanding, cluster, now) : undefined;
     return { name, stopped: [stopped, ...(failed === undefined ? [] : [failed])].join('; ') };
   }
@@ -223,7 +221,7 @@ export function isReportedNow(
 }
 
 function isAtRollback({ metadata, status }: MachineConfigPool): boolean {
-  const updated = status?.conditions?.find(({ type }) => type === 'Updated');
+  const updated = conditionOf(status?.conditions, 'Updated');
   return metadata.annotations?.[annotations.rollback] !== undefined && updated?.reason === 'RolledBack';
 }
 

@@ -3,6 +3,7 @@ import type { FailureReason, MachineConfigNode } from '../../api/machine-config-
 import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
+import { conditionOf, trueCondition } from '../../view/conditions.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import type { Arrival } from './pool-arrival.ts';
 
@@ -23,15 +24,13 @@ export function reportedDrift({ status }: Pick<MachineConfigNode, 'status'>): Re
     const more = count > paths.length ? [`and ${plural(count - paths.length, 'more path')}`] : [];
     return { kind: 'differs', what: [...paths.map(({ message }) => message), ...more].join('; ') };
   }
-  const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
-  if (degraded?.status === 'True' && degraded.reason === ('UpdateIncomplete' satisfies FailureReason)) {
-    return { kind: 'differs', what: degraded.message };
-  }
-  if (degraded?.status === 'True' && degraded.reason === ('ConfigDrift' satisfies FailureReason)) {
+  const { reason, message = '' } = trueCondition(status?.conditions, 'NodeDegraded') ?? {};
+  if (reason === ('UpdateIncomplete' satisfies FailureReason)) return { kind: 'differs', what: message };
+  if (reason === ('ConfigDrift' satisfies FailureReason)) {
     // A daemon before 0.2 reports what was changed by hand in the message only.
     return status?.changedByHand === undefined
-      ? { kind: 'differs', what: degraded.message }
-      : { kind: 'elsewhere', message: degraded.message };
+      ? { kind: 'differs', what: message }
+      : { kind: 'elsewhere', message };
   }
   return { kind: conditionIsTrue(status?.conditions, 'Updated') ? 'none' : 'unknown' };
 }
@@ -48,7 +47,7 @@ export function repairArrival(name: string, cluster: Pick<ObservedCluster, 'mach
   if (id === undefined) return stopped(`annotation ${annotations.repair} was replaced by an invalid one`);
   const last = status?.lastRepair;
   if (last?.id !== id) {
-    const executed = status?.conditions?.find(({ type }) => type === 'UpdateExecuted');
+    const executed = conditionOf(status?.conditions, 'UpdateExecuted');
     const isBusy = executed !== undefined && executed.status !== 'False';
     const after = isBusy ? ', which first ends the update that is in progress' : '';
     return { kind: 'underway', progress: `${name}: waiting for its daemon${after}` };

@@ -1,9 +1,6 @@
-import {
-  type MachineConfigNode,
-  type NodeConditionType,
-  PREPARE_REFUSED,
-} from '../../api/machine-config-node.ts';
+import { PREPARE_REFUSED } from '../../api/machine-config-node.ts';
 import { isStaging } from '../../rollout/pools/progress.ts';
+import { conditionOf } from '../../view/conditions.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { retriableOn } from '../../view/retriable.ts';
 import { type Arrival, allArrivals, nodeArrival, runsTarget } from './pool-arrival.ts';
@@ -30,17 +27,14 @@ function retryArrival({ name, failedAt }: RetriedNode, cluster: ObservedCluster,
   const retriable = node && retriableOn(node);
   const isBefore = retriable?.kind === 'failed' && retriable.update.finishedAt === failedAt;
   // The node is degraded by its former failure until the target is staged again.
-  const isStillFailed = node !== undefined && conditionOf(node, 'NodeDegraded')?.status === 'True';
+  const isStillFailed =
+    node !== undefined && conditionOf(node.status?.conditions, 'NodeDegraded')?.status === 'True';
   if (!isBefore || !isStillFailed) return nodeArrival(name, cluster, now);
   if (!retriable.isRequested)
     return { kind: 'stopped', why: `node ${name}: the request was removed in the meantime` };
-  const prepared = conditionOf(node, 'UpdatePrepared');
+  const prepared = conditionOf(node.status?.conditions, 'UpdatePrepared');
   if (!isStaging(prepared)) return { kind: 'underway', progress: `${name}: waiting for its daemon` };
   return prepared.reason === PREPARE_REFUSED
     ? { kind: 'stopped', why: `node ${name}: ${prepared.message}` }
     : { kind: 'underway', progress: `${name}: staging: ${prepared.message}` };
-}
-
-function conditionOf({ status }: MachineConfigNode, type: NodeConditionType) {
-  return status?.conditions?.find((each) => each.type === type);
 }

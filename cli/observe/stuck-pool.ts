@@ -4,6 +4,7 @@ import { statesAtWork } from '../../api/node-state.ts';
 import type { Condition } from '../../api/object.ts';
 import { START_WAITS } from '../../rollout/gates/gates.ts';
 import { remedy } from '../../rollout/pools/slot-takers.ts';
+import { conditionOf, trueCondition } from '../../view/conditions.ts';
 import { nodeStateOf } from '../../view/node-source.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
@@ -40,14 +41,13 @@ export function stuckBecause(
     const remedyOf = (node: MachineConfigNode) => remedy(nodeStateOf(node, cluster, now));
     return first && `${formatStuck(first.view, first.node, remedyOf)}${more}`;
   }
-  const condition = (type: string) => pool.status?.conditions?.find((each) => each.type === type);
-  if (condition('Updating')?.reason === 'MaxUnavailableReached') {
+  if (conditionOf(pool.status?.conditions, 'Updating')?.reason === 'MaxUnavailableReached') {
     return members.map(viewOf).some(({ state }) => statesAtWork.has(state))
       ? undefined
       : slotsTakenIn(pool, cluster, now);
   }
-  const held = condition('UpdatesHeld');
-  if (held?.status !== 'True') return undefined;
+  const held = trueCondition(pool.status?.conditions, 'UpdatesHeld');
+  if (held === undefined) return undefined;
   return endsByItself(held, now) ? undefined : `updates are held: ${held.message}`;
 }
 
@@ -70,7 +70,7 @@ function endsByItself({ reason, lastTransitionTime }: Condition, now: number): b
  */
 function isOver({ spec, status }: MachineConfigNode): boolean {
   const { lastUpdate, conditions } = status ?? {};
-  const prepared = conditions?.find(({ type }) => type === 'UpdatePrepared');
+  const prepared = conditionOf(conditions, 'UpdatePrepared');
   if (prepared?.status === 'False' && prepared.reason === PREPARING) return false;
   if (lastUpdate === undefined || lastUpdate.result === 'Succeeded') return spec.grant === undefined;
   const { configVersion, configImage } = spec;

@@ -64,15 +64,25 @@ export function refusalsOf({ refusing = [], irreconcilable = [] }: PoolAsk): str
 }
 
 /** A custom pool inherits the changes of worker, which are shown once. */
-function patchesOf({ changes }: PoolAsk, earlier: readonly PoolPlan[], shownLines: 'some' | 'all'): string[] {
+function patchesOf(
+  { changes }: PoolAsk,
+  earlier: readonly PoolPlan[],
+  shownLines: 'some' | 'all',
+): readonly string[] {
   if (changes.length === 0) return [];
   const shown = earlier.find((plan) => 'changes' in plan && isDeepStrictEqual(plan.changes, changes));
   if (shown !== undefined) return [`the diff is the same as for pool ${shown.pool}`];
   const lines = changes.flatMap(({ diff }) => linesOf(diff));
-  const more = lines.length - SHOWN_DIFF_LINES;
-  return shownLines === 'all' || more <= 0
-    ? lines
-    : [...lines.slice(0, SHOWN_DIFF_LINES), `… ${plural(more, 'more line')}; use --diff to show all`];
+  return limited(
+    lines,
+    shownLines === 'all' ? lines.length : SHOWN_DIFF_LINES,
+    (more) => `… ${plural(more, 'more line')}; use --diff to show all`,
+  );
+}
+
+/** @returns the first lines, and what is said of how many more there are. */
+function limited(lines: readonly string[], most: number, say: (more: number) => string): readonly string[] {
+  return lines.length <= most ? lines : [...lines.slice(0, most), say(lines.length - most)];
 }
 
 function headOf(plan: PoolAsk): string {
@@ -130,14 +140,14 @@ function vulnerabilityLines({ baseChange }: PoolAsk): string[] {
   const rows = vulnerabilityRows(vulnerabilities).map(
     ([change, severity, id, packages]) => `${change} ${severity} ${id}: ${packages}`,
   );
-  const more = rows.length - SHOWN_VULNERABILITIES;
+  const shown = limited(
+    rows,
+    SHOWN_VULNERABILITIES,
+    (more) => `${more} more; shale image diff ${from} ${to} shows all`,
+  );
   return [
     vulnerabilitySummary(vulnerabilities),
-    ...[
-      ...rows.slice(0, SHOWN_VULNERABILITIES),
-      ...(more > 0 ? [`${more} more; shale image diff ${from} ${to} shows all`] : []),
-      ...vulnerabilityRemarks(vulnerabilities),
-    ].map((line) => `vulnerabilities: ${line}`),
+    ...[...shown, ...vulnerabilityRemarks(vulnerabilities)].map((line) => `vulnerabilities: ${line}`),
   ];
 }
 
@@ -146,18 +156,15 @@ function contentsLines({ baseChange }: PoolAsk, shown: PackagesShown): string[] 
   if (unread !== undefined) return [`base image: what it brings is not known: ${unread}`];
   if (contents === undefined) return [];
   const { summary, packages = [], unknown } = contents;
-  const rows = (shown === 'listed' ? packageRows(packages) : []).map(
-    ([change, name, version]) => `base image: ${change} ${name} ${version}`,
+  const rows = shown === 'listed' ? packageRows(packages).map((row) => row.join(' ')) : [];
+  const lines = limited(
+    rows,
+    SHOWN_PACKAGES,
+    (more) => `${plural(more, 'more package')}; shale image diff ${from} ${to} shows all`,
   );
-  const more = rows.length - SHOWN_PACKAGES;
-  return [
-    `base image: ${summary}`,
-    ...rows.slice(0, SHOWN_PACKAGES),
-    ...(more > 0
-      ? [`base image: ${plural(more, 'more package')}; shale image diff ${from} ${to} shows all`]
-      : []),
-    ...unknown.map((why) => `base image: not compared: ${why}`),
-  ];
+  return [summary, ...lines, ...unknown.map((why) => `not compared: ${why}`)].map(
+    (line) => `base image: ${line}`,
+  );
 }
 
 function timeLines({ time }: PoolAsk): string[] {
@@ -242,11 +249,8 @@ const MARKDOWN_DIFF_LINES = 100;
 function markdownOfDiffs({ changes }: PoolAsk): string[] {
   if (changes.length === 0) return [];
   const lines = changes.flatMap(({ diff }) => {
-    const all = linesOf(diff);
-    const more = all.length - MARKDOWN_DIFF_LINES;
-    return more <= 0
-      ? all
-      : [...all.slice(0, MARKDOWN_DIFF_LINES), `# ${plural(more, 'more line')}; run shale diff to see all`];
+    const cut = (more: number) => `# ${plural(more, 'more line')}; run shale diff to see all`;
+    return limited(linesOf(diff), MARKDOWN_DIFF_LINES, cut);
   });
   const fence = fenceFor(lines);
   const summary = `<details><summary>changes on disk</summary>`;

@@ -5,11 +5,10 @@ import { keptTree, recordedBases } from '../../builder/steps/tree-of-base.ts';
 import type { KeptTree } from '../../image/base/base-trees.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
-import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { compareImages } from '../../image/vulnerabilities/compare-images.ts';
 import { type GivenReport, unusedReports } from '../../image/vulnerabilities/given-reports.ts';
 import type { ReportedImage } from '../../image/vulnerabilities/image-reports.ts';
-import type { BaseContents, ChangedBase } from '../../predict/image/base-change.ts';
+import type { ChangedBase } from '../../predict/image/base-change.ts';
 import { layeredRenderings } from '../../predict/objects/offline-rendering.ts';
 import type { PoolPrediction } from '../../predict/plan.ts';
 import type { Change } from '../change/file-flags.ts';
@@ -141,9 +140,10 @@ async function withContents(
     registryOf(request),
     access,
     signal,
-    (client, bounded) => {
+    async (client, bounded) => {
       const kept = records.map((record) => withFacts(keptTree(client, record, bounded)));
-      return contentsOfChange(client, { baseChange, architecture, kept }, bounded);
+      const [before, after] = await readBoth(client, imagesOf(baseChange), { architecture, kept }, bounded);
+      return baseContents(before.contents, after.contents, { from: before.name, to: after.name });
     },
     READING_DEADLINE_MS,
   );
@@ -192,18 +192,4 @@ function withFacts({ chainId, read }: KeptTree): KeptTree {
       return tree?.hasFacts === true ? tree : undefined;
     },
   };
-}
-
-async function contentsOfChange(
-  client: RegistryClient,
-  given: {
-    readonly baseChange: ChangedBase;
-    readonly architecture: string;
-    readonly kept: readonly KeptTree[];
-  },
-  signal: AbortSignal,
-): Promise<BaseContents> {
-  const { baseChange, architecture, kept } = given;
-  const [before, after] = await readBoth(client, imagesOf(baseChange), { architecture, kept }, signal);
-  return baseContents(before.contents, after.contents, { from: before.name, to: after.name });
 }

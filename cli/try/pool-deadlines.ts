@@ -5,6 +5,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
+import { annotate } from '../node-request.ts';
 import type { Places } from '../observe/cluster-watch.ts';
 import { type Arrival, arrivalOfAll } from '../observe/pool-arrival.ts';
 import { waitForArrival } from '../observe/wait-for-arrival.ts';
@@ -15,6 +16,7 @@ const RECORDED_WITHIN = 60_000;
 /** ms; a command that was interrupted cleans up, and ends. */
 const LIFTED_WITHIN = 10_000;
 
+/** A deadline of pools. */
 export interface DeadlineToSet {
   readonly client: ApiClient;
   readonly places: Places;
@@ -29,13 +31,8 @@ export interface DeadlineToSet {
  *
  * @throws {CommandError} if somebody else was faster, or the operator refuses it or doesn't answer.
  */
-export async function setDeadlines({
-  client,
-  places,
-  names,
-  deadline,
-  signal,
-}: DeadlineToSet): Promise<void> {
+export async function setDeadlines(setting: DeadlineToSet): Promise<void> {
+  const { client, places, names, deadline, signal } = setting;
   for (const name of names) await retryOnConflict(() => set(client, name, deadline, signal));
   await waitForArrival({
     client,
@@ -72,13 +69,12 @@ export async function liftDeadlines(
 /** @param deadline null removes it. @throws {ApiError} a conflict when the pool has changed since it was read. */
 export async function annotateDeadline(
   client: ApiClient,
-  { metadata: { name, resourceVersion } }: MachineConfigPool,
+  pool: MachineConfigPool,
   deadline: RollbackDeadline | null,
   signal: AbortSignal,
 ): Promise<void> {
   const text = deadline && JSON.stringify(deadline);
-  const body = { metadata: { resourceVersion, annotations: { [annotations.rollbackDeadline]: text } } };
-  await client.patch(MachineConfigPools, name, { type: 'merge', body }, { signal });
+  await annotate(client, MachineConfigPools, pool, { [annotations.rollbackDeadline]: text }, signal);
 }
 
 async function set(

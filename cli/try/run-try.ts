@@ -1,24 +1,15 @@
-import type { RollbackDeadline } from '../../api/annotation-requests.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
-import { type ApiClient, isConflict, isNotFound } from '../../cluster/api-client.ts';
+import { isConflict, isNotFound } from '../../cluster/api-client.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
-import type { Places } from '../observe/cluster-watch.ts';
 import { type Arrival, arrivalOfAll, formatProgress, poolsArrival } from '../observe/pool-arrival.ts';
 import { waitForArrival } from '../observe/wait-for-arrival.ts';
 import { deadlineOf, type TriedChange, type Try, unconfirmedOf } from './decide-try.ts';
-import { liftDeadlines, setDeadlines } from './pool-deadlines.ts';
+import { type DeadlineToSet, liftDeadlines, setDeadlines } from './pool-deadlines.ts';
 
 /** A change that is about to be tried. */
-export interface TryToRun extends Pick<Try, 'changes'> {
-  readonly client: ApiClient;
-  readonly places: Places;
-  /** Of the pools. */
-  readonly names: readonly string[];
-  readonly deadline: RollbackDeadline;
-  readonly signal: AbortSignal;
-}
+export type TryToRun = DeadlineToSet & Pick<Try, 'changes'>;
 
 /** ms; a command that was interrupted undoes the change, and ends. */
 const UNDONE_WITHIN = 30_000;
@@ -67,9 +58,8 @@ export async function awaitConfirmation(run: TryToRun, written: readonly TriedCh
     isRolledBack = seen.pools.some((pool) => unconfirmedOf(pool) === deadline.id);
     return answerOf(run, seen, now);
   };
-  const wait = { client, places, timeout, look, signal };
   try {
-    await waitForArrival({ ...wait, afterInterrupt: 'the change is undone' });
+    await waitForArrival({ client, places, timeout, look, signal, afterInterrupt: 'the change is undone' });
     if (isRolledBack) throw new CommandError('the change was not confirmed, and is undone');
   } catch (error) {
     await undo(run, written);

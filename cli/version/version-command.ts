@@ -38,13 +38,15 @@ export function versionCommand(): Command {
     .addOption(outputFlag(...TABLE_FORMATS))
     .action(async (flags: VersionFlags) => {
       if (flags.client === true) {
-        show({ client: SHALE_VERSION }, flags);
+        if (flags.output === 'table') print(`client    ${SHALE_VERSION}`);
+        else printAs(flags.output, VersionOutput, { client: SHALE_VERSION });
         return;
       }
       await onCluster(flags, async (client, signal) => {
         const versions = await readVersions(client, flags, signal);
         const warnings = skewWarnings(versions);
-        show({ ...versions, warnings }, flags);
+        if (flags.output === 'table') print(formatVersions(versions));
+        else printAs(flags.output, VersionOutput, { ...versions, warnings });
         for (const warning of warnings) note(`warning: ${warning}`);
       });
     });
@@ -75,15 +77,4 @@ async function readVersions(
       machineConfigNodes.map(({ metadata: { name }, status }) => ({ name, version: status?.daemonVersion })),
     ),
   };
-}
-
-type Shown = Pick<Versions, 'client'> & Partial<Versions> & { readonly warnings?: readonly string[] };
-
-function show({ client, operator, builder, daemons, warnings = [] }: Shown, { output }: VersionFlags): void {
-  const isWhole = operator !== undefined && builder !== undefined && daemons !== undefined;
-  if (output !== 'table') {
-    const rest = isWhole ? { operator, builder, daemons, warnings } : {};
-    printAs(output, VersionOutput, { client, ...rest });
-  } else if (isWhole) print(formatVersions({ client, operator, builder, daemons }));
-  else print(`client    ${client}`);
 }

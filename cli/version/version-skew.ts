@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { by } from '../../api/order.ts';
 import { noun, plural } from '../../api/plural.ts';
+import { namedNodes } from '../doctor/finding.ts';
 
 const ProcessVersion = z.strictObject({
   state: z.enum(['absent', 'running']),
@@ -26,9 +27,6 @@ export type Versions = z.infer<typeof Versions>;
 export const VersionOutput = Versions.partial()
   .required({ client: true })
   .extend({ warnings: z.array(z.string()).optional() });
-
-/** Nodes named in a warning; the others are counted. */
-const NAMED_NODES = 5;
 
 /** @returns the nodes by the version that their daemons report, in the order of the versions. */
 export function daemonVersions(
@@ -66,9 +64,7 @@ export function skewWarnings({ client, operator, builder, daemons }: Versions): 
 }
 
 function daemonWarning({ version, nodes }: Versions['daemons'][number], operator: string): string {
-  const shown = nodes.slice(0, NAMED_NODES).join(', ');
-  const more = nodes.length - NAMED_NODES;
-  const which = more > 0 ? `${shown} and ${plural(more, 'more node')}` : shown;
+  const which = namedNodes(nodes);
   const daemons = noun(nodes.length, 'the daemon', 'the daemons');
   const progress = 'kubectl -n shale-system rollout status daemonset/shale-daemon shows the progress';
   if (version === undefined)

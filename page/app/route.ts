@@ -1,21 +1,11 @@
+import { ROW_KINDS, type SearchHit } from '../model/search.ts';
+
 /**
  * The addresses of things on the page: fragments, which browsers don't send to servers. Pure, and without the browser.
  */
 
-/** What an address leads to. */
-export interface Route {
-  readonly kind: 'pool' | 'node' | 'build' | 'policy' | 'lease';
-  /** The key of its row. */
-  readonly name: string;
-}
-
-const KINDS: ReadonlySet<string> = new Set([
-  'pool',
-  'node',
-  'build',
-  'policy',
-  'lease',
-] satisfies Route['kind'][]);
+/** What an address leads to: a row of a table. */
+export type Route = Pick<SearchHit, 'kind' | 'name'>;
 
 /** @returns the fragment of something, with `#`. */
 export function hashOf({ kind, name }: Route): string {
@@ -25,9 +15,9 @@ export function hashOf({ kind, name }: Route): string {
 /** @param hash of an address, with `#`. @returns undefined for another fragment, such as one of a section. */
 export function routeOf(hash: string): Route | undefined {
   const [, kind = '', text = ''] = /^#\/([a-z]+)\/([^/]+)$/.exec(hash) ?? [];
-  if (!KINDS.has(kind)) return undefined;
+  const known = ROW_KINDS.find((each) => each === kind);
   try {
-    return { kind: kind as Route['kind'], name: decodeURIComponent(text) };
+    return known && { kind: known, name: decodeURIComponent(text) };
   } catch {
     return undefined;
   }

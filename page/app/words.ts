@@ -67,12 +67,6 @@ export function staged({ bytesDone, bytesTotal }: NonNullable<NodeRow['staging']
   return bytesTotal === 0 ? 0 : Math.round((100 * bytesDone) / bytesTotal);
 }
 
-/** The state of the page in its header. */
-export interface HeaderState {
-  readonly kind: 'connecting' | 'live' | 'silent' | 'lost';
-  readonly text: string;
-}
-
 /**
  * @param connection between the page and its server.
  * @param at formats a time.
@@ -82,7 +76,7 @@ export function headerState(
   connection: 'connecting' | 'live' | 'lost' | 'refused',
   remarks: PageView['remarks'],
   at: (time: number) => string,
-): HeaderState {
+): { readonly kind: 'connecting' | 'live' | 'silent' | 'lost'; readonly text: string } {
   if (connection === 'connecting') return { kind: 'connecting', text: 'Connecting' };
   if (connection !== 'live') return { kind: 'lost', text: 'Reconnecting' };
   const silentSince = Object.values(remarks).find((remark) => remark.silentSince !== undefined)?.silentSince;

@@ -2,20 +2,16 @@ import type { HoldView } from '../../view/schemas.ts';
 import { stateWord } from '../../view/words.ts';
 import { type BuildRow, byNaturalOrder, type NodeRow, type PageView, type PoolRow } from './view.ts';
 
+/** What has a place on the page, in the order in which a search lists it. */
+export const ROW_KINDS = ['pool', 'node', 'build', 'policy', 'lease'] as const;
+
 /** Something that a search found. */
 export interface SearchHit {
-  readonly kind: 'pool' | 'node' | 'build' | 'policy' | 'lease';
+  readonly kind: (typeof ROW_KINDS)[number];
   /** The key of its row. */
   readonly name: string;
   /** What matched, if it is not the name. */
   readonly line?: string | undefined;
-}
-
-export interface SearchResult {
-  /** The best ones. */
-  readonly found: readonly SearchHit[];
-  /** How many there are in all. */
-  readonly total: number;
 }
 
 /** What is shown of a row beside its name. */
@@ -26,20 +22,20 @@ interface Texts {
 }
 
 /** A row as text. */
-interface Entry extends Texts {
-  readonly kind: SearchHit['kind'];
-  readonly name: string;
-}
-
-const KINDS: readonly SearchHit['kind'][] = ['pool', 'node', 'build', 'policy', 'lease'];
+type Entry = Texts & Pick<SearchHit, 'kind' | 'name'>;
 
 /**
  * Searches everything that the page shows: pools with the changes that they bring, nodes, builds with their logs,
  * policies and leases. Each word has to occur in a row; case doesn't matter.
  *
  * @param most findings to return.
+ * @returns the best ones, and how many there are in all.
  */
-export function search(view: PageView, text: string, most: number): SearchResult {
+export function search(
+  view: PageView,
+  text: string,
+  most: number,
+): { readonly found: readonly SearchHit[]; readonly total: number } {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return { found: [], total: 0 };
   const ranked = entriesOf(view).flatMap((entry) => {
@@ -56,7 +52,7 @@ export function search(view: PageView, text: string, most: number): SearchResult
     .toSorted(
       (a, b) =>
         a.rank - b.rank ||
-        KINDS.indexOf(a.finding.kind) - KINDS.indexOf(b.finding.kind) ||
+        ROW_KINDS.indexOf(a.finding.kind) - ROW_KINDS.indexOf(b.finding.kind) ||
         byNaturalOrder(a.finding.name, b.finding.name),
     )
     .slice(0, most)
@@ -127,15 +123,8 @@ function nodeTexts(node: NodeRow): readonly (string | undefined)[] {
   ];
 }
 
-function buildTexts({
-  pool,
-  state,
-  what,
-  config,
-  image,
-  baseImage,
-  transitions,
-}: BuildRow): readonly (string | undefined)[] {
+function buildTexts(build: BuildRow): readonly (string | undefined)[] {
+  const { pool, state, what, config, image, baseImage, transitions } = build;
   return [
     pool,
     state,

@@ -103,13 +103,6 @@ export interface SegmentRow {
   readonly failed?: true | undefined;
 }
 
-/** A remark on the whole view. */
-interface RemarkRow {
-  readonly text: string;
-  /** The cluster has not answered since, so the view may be out of date. */
-  readonly silentSince?: number | undefined;
-}
-
 export interface PageView {
   readonly pools: Table<PoolRow>;
   readonly nodes: Table<NodeRow>;
@@ -118,8 +111,11 @@ export interface PageView {
   readonly policies: Table<PolicyRow>;
   readonly leases: Table<LeaseRow>;
   readonly segments: Table<SegmentRow>;
-  /** Remarks on the whole view: what could not be read, and policies that are not in force. */
-  readonly remarks: Table<RemarkRow>;
+  /**
+   * Remarks on the whole view: what could not be read, and policies that are not in force. `silentSince`: the cluster
+   * has not answered since, so the view may be out of date.
+   */
+  readonly remarks: Table<{ readonly text: string; readonly silentSince?: number | undefined }>;
   /** The last lines that a build's container engine printed, by the build's name. */
   readonly logs: Table<readonly string[]>;
 }

@@ -2,6 +2,7 @@ import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Lease } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { Condition } from '../../api/object.ts';
+import { conditionOf } from '../../view/conditions.ts';
 import type { NodeRow, SegmentKind, SegmentRow, Table } from '../model/view.ts';
 
 /** ms that the timeline covers. */
@@ -109,7 +110,7 @@ function currentSegments(
 
 /** When the daemon started to act; before that the condition is False. */
 function beganAt(conditions: readonly Condition[] | undefined): number | undefined {
-  const executed = conditions?.find(({ type }) => type === 'UpdateExecuted');
+  const executed = conditionOf(conditions, 'UpdateExecuted');
   return executed === undefined || executed.status === 'False'
     ? undefined
     : Date.parse(executed.lastTransitionTime);

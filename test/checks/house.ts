@@ -73,7 +73,7 @@ const floors: Readonly<Record<string, Floors>> = {
     ['holds', 'obstacles', 'time-left', 'retriable'],
     ['node-source'],
     ['observed-cluster'],
-    ['named', 'schemas', 'pinned-images', 'policies'],
+    ['named', 'conditions', 'schemas', 'pinned-images', 'policies'],
   ],
   rollout: [
     ['controllers', 'pinned-images'],

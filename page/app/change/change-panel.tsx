@@ -1,16 +1,13 @@
 import { useEffect, useState } from 'preact/hooks';
 import { errorMessage } from '../../../api/error-message.ts';
 import { plural } from '../../../api/plural.ts';
-import type { ChangeEntry, PoolChange, PoolRow } from '../../model/view.ts';
+import type { ChangeEntry, PlanRow, PoolChange, PoolRow } from '../../model/view.ts';
 import { storedToken } from '../connection/sign-in.tsx';
 import { withShortHashes } from '../words.ts';
 import { Contents } from './contents.tsx';
 
 /** What the plan of an update says of a change, which every viewer may read. */
-export interface PlannedChange {
-  readonly subject: string;
-  readonly change: string;
-}
+export type PlannedChange = Pick<PlanRow['causes'][number], 'subject' | 'change'>;
 
 interface ChangePanelProps {
   readonly name: string;

@@ -39,13 +39,8 @@ export function Legend({ members, selected }: LegendProps) {
   );
 }
 
-function Entry({
-  tally: { kind, count, next },
-  word,
-}: {
-  readonly tally: Tally<NodeStateName | Mark>;
-  readonly word: string;
-}) {
+function Entry({ tally, word }: { readonly tally: Tally<NodeStateName | Mark>; readonly word: string }) {
+  const { kind, count, next } = tally;
   const text = (
     <>
       <b>{count}</b> {word}

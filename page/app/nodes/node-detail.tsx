@@ -1,5 +1,5 @@
 import { duration } from '../../../view/words.ts';
-import type { LeaseRow, NodeRow, PlanRow, Table } from '../../model/view.ts';
+import type { LeaseRow, NodeRow, PageView, PlanRow, Table } from '../../model/view.ts';
 import { hashOf } from '../route.ts';
 import { HoldList } from '../sections/holds.tsx';
 import { formatLeft, formatState, shortImage, staged, withShortHashes } from '../words.ts';
@@ -61,7 +61,7 @@ function Detail({ name, node, plans, lease }: NodeDetailProps) {
         )}
       </dl>
       <Plan title="Required actions" plan={node.plan === undefined ? undefined : plans[node.plan]} />
-      <LastUpdate node={node} plans={plans} now={now} />
+      <LastUpdate last={node.last} plans={plans} now={now} />
     </>
   );
 }
@@ -176,14 +176,10 @@ function Plan({ title, plan }: { readonly title: string; readonly plan: PlanRow 
 const RESULTS = { Succeeded: 'succeeded', RolledBack: 'rolled back', Failed: 'failed' } as const;
 
 function LastUpdate({
-  node: { last },
+  last,
   plans,
   now,
-}: {
-  readonly node: NodeRow;
-  readonly plans: Table<PlanRow>;
-  readonly now: number;
-}) {
+}: Pick<NodeRow, 'last'> & Pick<PageView, 'plans'> & { readonly now: number }) {
   if (last === undefined) return null;
   return (
     <>

@@ -1,5 +1,5 @@
 import { by } from '../../../api/order.ts';
-import type { SegmentKind, SegmentRow } from '../../model/view.ts';
+import type { SegmentRow } from '../../model/view.ts';
 
 /** One update of a node: its consecutive segments. */
 export interface NodeUpdate {
@@ -126,14 +126,8 @@ export function lastRollout(segments: readonly SegmentRow[], now: number): TimeS
   return { from: from - room, to: goesOn ? now : Math.min(now, to + room) };
 }
 
-interface SpanSummary {
-  readonly kind: SegmentKind;
-  readonly count: number;
-  readonly medianMs: number;
-}
-
 /** @returns for each kind the number and median duration of completed segments. */
-export function summarise(segments: readonly SegmentRow[]): readonly SpanSummary[] {
+export function summarise(segments: readonly SegmentRow[]) {
   return (['drain', 'live', 'reboot'] as const).flatMap((kind) => {
     const spans = segments
       .filter((segment) => segment.kind === kind)
