@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { type Clusters, NotKnownNow } from './clusters/clusters.ts';
+import { withinHook } from './clusters/not-known.ts';
 import type { CanUpdateAnswer, UpdateMachineAnswer } from './contract/answers.ts';
 import type { Hook } from './contract/hooks.ts';
 import { NotUnderstood } from './contract/not-understood.ts';
@@ -42,7 +43,9 @@ export class Hooks {
    * @param read gives the body of the request, parsed as JSON. It may throw {@link NotUnderstood}.
    * @returns the response, also when the request can't be answered.
    */
-  async respond(hook: Hook, read: () => Promise<unknown>, signal: AbortSignal): Promise<object> {
+  async respond(hook: Hook, read: () => Promise<unknown>, caller: AbortSignal): Promise<object> {
+    // All that a call does has one deadline: an Event after a slow answer would make it late.
+    const signal = withinHook(caller);
     switch (hook) {
       case 'CanUpdateMachine':
         return canUpdateResponse(

@@ -100,7 +100,8 @@ function extensionParts(flags: CapiExtensionFlags, connection: Connection, log: 
   const { extensionConfig } = flags;
   const options = { management, workloads, extensionConfig, events, log };
   const clusters = new LiveClusters({ ...options, now: () => new Date() });
-  const loop: ProcessPart = (signal) => runLoop({ ...options, reported: new Map(), intervalMs: LOOP_INTERVAL_MS }, signal);
+  const loop: ProcessPart = (signal) =>
+    runLoop({ ...options, reported: new Map(), intervalMs: LOOP_INTERVAL_MS }, signal);
   return { parts: { hooks: new Hooks({ clusters, log }), loop }, close: () => workloads.close() };
 }
 

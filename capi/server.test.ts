@@ -199,6 +199,14 @@ test('a caller that goes away stops what is done for it', async () => {
   await vi.waitFor(() => expect(aborted?.aborted).toBe(true));
 });
 
+test('everything that is done for one call has the same deadline', async () => {
+  const { ask, clusters } = await serve({ readWorkload: vi.fn(async () => workload([])) });
+  await ask('CanUpdateMachineSet', canUpdateMachineSetRequest(before, after));
+  const reported = vi.mocked(clusters.reportNewMachines).mock.calls[0]?.[2];
+  expect(reported).toBeDefined();
+  expect(vi.mocked(clusters.readWorkload).mock.calls[0]?.[1]).toBe(reported);
+});
+
 test('a new certificate is used for new connections', async () => {
   const { server } = await serve();
   const fingerprint = async () => {

@@ -2,7 +2,7 @@ import { ApiError, ApiUnreachable } from '../../cluster/api-client.ts';
 import { NotKnownNow } from './clusters.ts';
 
 /** ms; Cluster API waits 10 s for a hook unless its ExtensionConfig says otherwise. */
-export const HOOK_DEADLINE_MS = 8_000;
+const HOOK_DEADLINE_MS = 8_000;
 
 /** ms for one request: one that isn't answered by then is sent again, or given up, within the hook's time. */
 export const HOOK_REQUEST_DEADLINE_MS = 3_000;

@@ -231,7 +231,7 @@ function isHandedOver(node: MachineConfigNode, { owner, machine }: Omit<ClusterA
 }
 
 /** @returns whether both are the same Machine. */
-export function isSameReference(a: MachineReference, b: MachineReference): boolean {
+function isSameReference(a: MachineReference, b: MachineReference): boolean {
   return a.namespace === b.namespace && a.name === b.name;
 }
 
