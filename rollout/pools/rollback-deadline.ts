@@ -4,8 +4,8 @@ import { present } from '../../api/present.ts';
 import type { NodeTarget } from './node-target.ts';
 
 /**
- * ms. After days somebody relies on a change, and the revision to roll back to may be gone. The clock of the machine that
- * set the deadline may be ahead.
+ * ms. After days somebody relies on a change, and the revision to roll back to may be deleted. The clock of the machine
+ * that set the deadline may be ahead.
  */
 export const LONGEST_DEADLINE = 7 * 86_400_000;
 const CLOCK_SKEW = 3_600_000;

@@ -32,6 +32,7 @@ const floors: Readonly<Record<string, Floors>> = {
       'completion',
       'diff',
       'doctor',
+      'fleet',
       'gather',
       'history',
       'image',
