@@ -16,7 +16,7 @@ export interface NodeAvailability {
 }
 
 /** @param daemon what the node's daemon reports. @returns whether pods run on the node. */
-export function availabilityOf(node: Node, daemon: MachineConfigNodeStatus | undefined): NodeAvailability {
+export function nodeAvailability(node: Node, daemon: MachineConfigNodeStatus | undefined): NodeAvailability {
   const ready = readyCondition(node);
   return {
     ready: ready?.status === 'True',

@@ -3,7 +3,7 @@ import type { NodeStateName } from '../../api/node-state.ts';
 import type { SeenNode } from '../gates/seen-node.ts';
 import { claimsOn, type NodeClaims } from './claims.ts';
 import { isControlPlane } from './new-node.ts';
-import { availabilityOf, type NodeAvailability } from './node-availability.ts';
+import { nodeAvailability, type NodeAvailability } from './node-availability.ts';
 import { type UpdateState, updateOf } from './update-state.ts';
 import { type Work, workOn } from './work.ts';
 
@@ -43,7 +43,7 @@ export function readNode(observation: NodeObservation): NodeState {
     createdAt: metadata.creationTimestamp ?? '',
     controlPlane: isControlPlane(node),
     architecture: node.status?.nodeInfo?.architecture,
-    availability: availabilityOf(node, status),
+    availability: nodeAvailability(node, status),
     claims: claimsOn(observation),
     work: workOn(node, spec),
     update: updateOf(observation),
