@@ -176,7 +176,9 @@ function decideNode(
   const progress = nodeProgress(machineConfigNode, pool, target);
   switch (progress.kind) {
     case 'failed':
-      return failing(observed, progress.why);
+      return progress.isOver === true
+        ? failed(progress.why, released(observed))
+        : failing(observed, progress.why);
     case 'underWay':
       return waiting(handOver(observed, placed, target), progress.message);
     case 'updated': {
@@ -235,30 +237,40 @@ function isSameReference(a: MachineReference, b: MachineReference): boolean {
   return a.namespace === b.namespace && a.name === b.name;
 }
 
-/**
- * A node that waits for nothing of Shale's is Cluster API's and everybody else's again. One with a grant is being worked
- * on, whatever has changed meanwhile.
- */
-function givenBack({ workload, reference, isHeldOff, machine }: UpdateObservation): readonly UpdateWrite[] {
-  const nodes = workload.machineConfigNodes.filter((node) => {
+/** @returns nodes that were handed over with the machine; it is one, unless its Machine got another node. */
+function nodesOf({ workload, reference }: UpdateObservation): readonly MachineConfigNode[] {
+  return workload.machineConfigNodes.filter((node) => {
     const update = handedOver(node);
     return update !== undefined && isSameReference(update.machine, reference);
   });
-  if (nodes.some(({ spec }) => spec.grant !== undefined)) return [];
+}
+
+/** @returns what makes a machine Cluster API's and everybody else's again. */
+function released(observed: UpdateObservation): readonly UpdateWrite[] {
+  const { isHeldOff, machine } = observed;
   return [
-    ...nodes.map((node) => ({ kind: 'take-back' as const, node })),
+    ...nodesOf(observed).map((node) => ({ kind: 'take-back' as const, node })),
     ...(isHeldOff && machine !== undefined ? [{ kind: 'allow-remediation' as const }] : []),
   ];
+}
+
+/** A node with a grant is being worked on, whatever has changed meanwhile. */
+function releasedUnlessGranted(observed: UpdateObservation): readonly UpdateWrite[] {
+  return nodesOf(observed).some(({ spec }) => spec.grant !== undefined) ? [] : released(observed);
 }
 
 function finished(observed: UpdateObservation, { parts, desired }: Placed): UpdateDecision {
   const isSuperseded = !isSameMachine(parts.current, desired);
   const message = isSuperseded ? 'updated, to a newer template than was asked for' : 'updated';
-  return { writes: givenBack(observed), answer: { kind: 'done', message } };
+  return { writes: released(observed), answer: { kind: 'done', message } };
 }
 
 function failing(observed: UpdateObservation, why: string): UpdateDecision {
-  return { writes: givenBack(observed), answer: { kind: 'failure', message: asMessage(why) } };
+  return failed(why, releasedUnlessGranted(observed));
+}
+
+function failed(why: string, writes: readonly UpdateWrite[]): UpdateDecision {
+  return { writes, answer: { kind: 'failure', message: asMessage(why) } };
 }
 
 function waiting(
