@@ -22,10 +22,10 @@ import { isSameVersion } from './kubernetes-version.ts';
 import { nodeProgress } from './node-progress.ts';
 import { isSameMachine, type OwnerParts, ownedNow } from './owned-now.ts';
 import {
-  type ContentWrite,
-  contentWrites,
   existingConfig,
+  type PoolWrite,
   poolsOf,
+  poolWrites,
   type WantedContent,
   wantedContent,
 } from './wanted-content.ts';
@@ -52,7 +52,7 @@ export interface UpdateObservation {
 
 /** What is written for a machine. `hand-over` and `take-back`: the annotation by which the operator grants updates. */
 export type UpdateWrite =
-  | ContentWrite
+  | PoolWrite
   | { readonly kind: 'hold-off-remediation' | 'allow-remediation' }
   | {
       readonly kind: 'hand-over';
@@ -150,7 +150,7 @@ function decideContent(observed: UpdateObservation, placed: Placed): UpdateDecis
   if (owned.kind === 'unknown') return failing(observed, owned.why);
   const wanted = wantedContent({ pool, owner, workload }, parts.current, owned.parts);
   if (wanted.kind === 'impossible') return failing(observed, wanted.why);
-  const writes = contentWrites(workload, pool, wanted);
+  const writes = poolWrites(workload, pool, wanted);
   const after = renderable(workload, pool, wanted, writes);
   if (after.kind === 'impossible') return failing(observed, after.why);
   if (writes.length > 0)
