@@ -13,7 +13,7 @@ import { Discovery, serverVersion } from '../../cluster/discovery.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { LATER_RENDERING_KINDS, RENDERING_KINDS, readClusterOf } from '../../predict/objects/read-cluster.ts';
 import { namedOwners } from '../decide/driven-pool.ts';
-import type { ContentWrite } from '../decide/wanted-content.ts';
+import type { PoolWrite } from '../decide/wanted-content.ts';
 import type { WorkloadState } from '../decide/workload-state.ts';
 import { HOOK_REQUEST_DEADLINE_MS, unlessAway, WORKLOAD_COMPONENT } from './not-known.ts';
 
@@ -101,7 +101,7 @@ export class WorkloadCluster {
   }
 
   /** Writes what a pool is to have. A MachineConfig is written whole: what somebody changed in it is changed back. */
-  async write(write: ContentWrite, signal: AbortSignal): Promise<void> {
+  async write(write: PoolWrite, signal: AbortSignal): Promise<void> {
     await this.#ask(async () => {
       switch (write.kind) {
         case 'apply-config': {

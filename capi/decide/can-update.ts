@@ -11,7 +11,7 @@ import { availabilityOf } from './availability.ts';
 import { renderable } from './carried-content.ts';
 import { drivenPool } from './driven-pool.ts';
 import { alreadyOwned } from './owned-now.ts';
-import { contentWrites, existingConfig, objectsAfter, poolsOf, wantedContent } from './wanted-content.ts';
+import { existingConfig, objectsAfter, poolsOf, poolWrites, wantedContent } from './wanted-content.ts';
 import type { WorkloadState } from './workload-state.ts';
 
 /** A change that Cluster API asks about. */
@@ -64,7 +64,7 @@ export function canUpdate(asked: AskedChange, workload: WorkloadState): CanUpdat
       'Machine spec.version: the image of the infrastructure machine brings the kubelet, and it stays the same',
     );
   }
-  const writes = contentWrites(workload, pool, wanted);
+  const writes = poolWrites(workload, pool, wanted);
   const possible = renderable(workload, pool, wanted, writes);
   if (possible.kind === 'impossible') return newMachines(possible.why);
   return predicted(asked, workload, pool.metadata.name, objectsAfter(workload.objects, writes));

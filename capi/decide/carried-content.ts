@@ -10,7 +10,7 @@ import { formatProblem } from '../../machineconfig/problem.ts';
 import { readableNodeConfig } from '../../predict/objects/cluster-state.ts';
 import { offlineCluster } from '../../predict/objects/offline-cluster.ts';
 import { type OfflineRendering, renderOffline } from '../../predict/objects/offline-rendering.ts';
-import { type ContentWrite, objectsAfter, type WantedContent } from './wanted-content.ts';
+import { objectsAfter, type PoolWrite, type WantedContent } from './wanted-content.ts';
 import type { WorkloadState } from './workload-state.ts';
 
 type Rendering = Extract<OfflineRendering, { readonly ok: true }>;
@@ -30,7 +30,7 @@ export function renderable(
   workload: WorkloadState,
   pool: MachineConfigPool,
   wanted: WantedContent,
-  writes: readonly ContentWrite[],
+  writes: readonly PoolWrite[],
 ): Renderable {
   const after = offlineCluster(objectsAfter(workload.objects, writes), { isLive: true });
   const { name } = pool.metadata;

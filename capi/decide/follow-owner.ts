@@ -15,13 +15,7 @@ import { renderable } from './carried-content.ts';
 import { drivenPool } from './driven-pool.ts';
 import { alreadyOwned } from './owned-now.ts';
 import { handedOver } from './update-machine.ts';
-import {
-  type ContentWrite,
-  contentWrites,
-  existingConfig,
-  poolsOf,
-  wantedContent,
-} from './wanted-content.ts';
+import { existingConfig, type PoolWrite, poolsOf, poolWrites, wantedContent } from './wanted-content.ts';
 import type { WorkloadState } from './workload-state.ts';
 
 /** An owner of the management cluster that a pool names. */
@@ -45,7 +39,7 @@ export interface ClusterObservation {
 
 /** What keeps a workload cluster and its Machines as their owners want them while nobody calls a hook. */
 export interface Upkeep {
-  readonly content: readonly ContentWrite[];
+  readonly content: readonly PoolWrite[];
   /** Nodes from which the annotation is removed. */
   readonly takenBack: readonly MachineConfigNode[];
   /** Machines that MachineHealthChecks may remediate again. */
@@ -73,7 +67,7 @@ export function decideUpkeep(observed: ClusterObservation, isHeldOff: (machine: 
 }
 
 interface Followed {
-  readonly writes: readonly ContentWrite[];
+  readonly writes: readonly PoolWrite[];
   readonly refused?: { readonly owner: MachineOwner; readonly why: string };
 }
 
@@ -90,7 +84,7 @@ function followOwner(
   if (owned.kind === 'unknown') return refuse(owned.why);
   const wanted = wantedContent({ pool, owner, workload }, current, owned.parts);
   if (wanted.kind === 'impossible') return refuse(wanted.why);
-  const writes = contentWrites(workload, pool, wanted);
+  const writes = poolWrites(workload, pool, wanted);
   const after = writes.length === 0 ? undefined : renderable(workload, pool, wanted, writes);
   return after?.kind === 'impossible' ? refuse(after.why) : { writes };
 }

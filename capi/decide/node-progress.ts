@@ -17,8 +17,8 @@ export type NodeProgress =
   /** It runs the target, and the operator has given it back. */
   | { readonly kind: 'updated' }
   | { readonly kind: 'underWay'; readonly message: string }
-  /** It stays where it is until somebody acts. */
-  | { readonly kind: 'failed'; readonly why: string };
+  /** It stays where it is until somebody acts. `isOver`: it has tried the target and does nothing more. */
+  | { readonly kind: 'failed'; readonly why: string; readonly isOver?: true };
 
 /** @param target the pool's rendered config. */
 export function nodeProgress(node: MachineConfigNode, pool: MachineConfigPool, target: string): NodeProgress {
@@ -77,7 +77,8 @@ function afterFailure(
   if (failure !== undefined && isToRetry(node, failure))
     return { kind: 'underWay', message: 'the node is about to try the update again' };
   const back = failure?.result === 'RolledBack' ? ', and the node runs what it ran before' : '';
-  return { kind: 'failed', why: `the update failed${back}: ${why}` };
+  const failed = { kind: 'failed' as const, why: `the update failed${back}: ${why}` };
+  return failure === undefined ? failed : { ...failed, isOver: true };
 }
 
 function isToRetry(

@@ -358,7 +358,8 @@ describe('what the pool is to have', () => {
 
 describe('a node', () => {
   const at = (status: MachineConfigNode['status'], annotated: Record<string, string> = handedOverTo()) => {
-    const machineConfigNode = aNodeAt(T1, T0, { annotated, status });
+    // For a while the operator leaves a failed node its grant.
+    const machineConfigNode = granted(aNodeAt(T1, T0, { annotated, status }));
     const workload = aWorkload({ objects: written, machineConfigNode });
     return decideUpdate(observed(after, [before], workload, { isHeldOff: true }));
   };

@@ -22,10 +22,10 @@ import { isSameVersion } from './kubernetes-version.ts';
 import { nodeProgress } from './node-progress.ts';
 import { isSameMachine, type OwnerParts, ownedNow } from './owned-now.ts';
 import {
-  type ContentWrite,
-  contentWrites,
   existingConfig,
+  type PoolWrite,
   poolsOf,
+  poolWrites,
   type WantedContent,
   wantedContent,
 } from './wanted-content.ts';
@@ -52,7 +52,7 @@ export interface UpdateObservation {
 
 /** What is written for a machine. `hand-over` and `take-back`: the annotation by which the operator grants updates. */
 export type UpdateWrite =
-  | ContentWrite
+  | PoolWrite
   | { readonly kind: 'hold-off-remediation' | 'allow-remediation' }
   | {
       readonly kind: 'hand-over';
@@ -150,7 +150,7 @@ function decideContent(observed: UpdateObservation, placed: Placed): UpdateDecis
   if (owned.kind === 'unknown') return failing(observed, owned.why);
   const wanted = wantedContent({ pool, owner, workload }, parts.current, owned.parts);
   if (wanted.kind === 'impossible') return failing(observed, wanted.why);
-  const writes = contentWrites(workload, pool, wanted);
+  const writes = poolWrites(workload, pool, wanted);
   const after = renderable(workload, pool, wanted, writes);
   if (after.kind === 'impossible') return failing(observed, after.why);
   if (writes.length > 0)
@@ -176,7 +176,9 @@ function decideNode(
   const progress = nodeProgress(machineConfigNode, pool, target);
   switch (progress.kind) {
     case 'failed':
-      return failing(observed, progress.why);
+      return progress.isOver === true
+        ? failed(progress.why, released(observed))
+        : failing(observed, progress.why);
     case 'underWay':
       return waiting(handOver(observed, placed, target), progress.message);
     case 'updated': {
@@ -235,30 +237,40 @@ function isSameReference(a: MachineReference, b: MachineReference): boolean {
   return a.namespace === b.namespace && a.name === b.name;
 }
 
-/**
- * A node that waits for nothing of Shale's is Cluster API's and everybody else's again. One with a grant is being worked
- * on, whatever has changed meanwhile.
- */
-function givenBack({ workload, reference, isHeldOff, machine }: UpdateObservation): readonly UpdateWrite[] {
-  const nodes = workload.machineConfigNodes.filter((node) => {
+/** @returns nodes that were handed over with the machine; it is one, unless its Machine got another node. */
+function nodesOf({ workload, reference }: UpdateObservation): readonly MachineConfigNode[] {
+  return workload.machineConfigNodes.filter((node) => {
     const update = handedOver(node);
     return update !== undefined && isSameReference(update.machine, reference);
   });
-  if (nodes.some(({ spec }) => spec.grant !== undefined)) return [];
+}
+
+/** @returns what makes a machine Cluster API's and everybody else's again. */
+function released(observed: UpdateObservation): readonly UpdateWrite[] {
+  const { isHeldOff, machine } = observed;
   return [
-    ...nodes.map((node) => ({ kind: 'take-back' as const, node })),
+    ...nodesOf(observed).map((node) => ({ kind: 'take-back' as const, node })),
     ...(isHeldOff && machine !== undefined ? [{ kind: 'allow-remediation' as const }] : []),
   ];
+}
+
+/** A node with a grant is being worked on, whatever has changed meanwhile. */
+function releasedUnlessGranted(observed: UpdateObservation): readonly UpdateWrite[] {
+  return nodesOf(observed).some(({ spec }) => spec.grant !== undefined) ? [] : released(observed);
 }
 
 function finished(observed: UpdateObservation, { parts, desired }: Placed): UpdateDecision {
   const isSuperseded = !isSameMachine(parts.current, desired);
   const message = isSuperseded ? 'updated, to a newer template than was asked for' : 'updated';
-  return { writes: givenBack(observed), answer: { kind: 'done', message } };
+  return { writes: released(observed), answer: { kind: 'done', message } };
 }
 
 function failing(observed: UpdateObservation, why: string): UpdateDecision {
-  return { writes: givenBack(observed), answer: { kind: 'failure', message: asMessage(why) } };
+  return failed(why, releasedUnlessGranted(observed));
+}
+
+function failed(why: string, writes: readonly UpdateWrite[]): UpdateDecision {
+  return { writes, answer: { kind: 'failure', message: asMessage(why) } };
 }
 
 function waiting(

@@ -21,7 +21,7 @@ export interface WantedContent {
 }
 
 /** Something to write to the workload cluster, so that the pool has what is wanted. */
-export type ContentWrite =
+export type PoolWrite =
   | { readonly kind: 'apply-config'; readonly config: MachineConfig }
   | { readonly kind: 'delete-config'; readonly name: string }
   | { readonly kind: 'set-stream'; readonly pool: string; readonly stream: string };
@@ -81,11 +81,11 @@ function choosesStream(
 }
 
 /** @returns what differs between a workload cluster and what is wanted of a pool. */
-export function contentWrites(
+export function poolWrites(
   workload: WorkloadState,
   pool: MachineConfigPool,
   { config, stream }: WantedContent,
-): readonly ContentWrite[] {
+): readonly PoolWrite[] {
   const existing = existingConfig(workload, pool);
   return [
     ...configWrites(existing, config),
@@ -98,7 +98,7 @@ export function contentWrites(
 function configWrites(
   existing: MachineConfig | undefined,
   config: MachineConfig | undefined,
-): readonly ContentWrite[] {
+): readonly PoolWrite[] {
   if (config !== undefined) return isWritten(existing, config) ? [] : [{ kind: 'apply-config', config }];
   return existing === undefined ? [] : [{ kind: 'delete-config', name: existing.metadata.name }];
 }
@@ -115,12 +115,12 @@ function isWritten(existing: MachineConfig | undefined, { metadata, spec }: Mach
 /** @returns the objects of a workload cluster once these writes are done. */
 export function objectsAfter(
   objects: readonly KubernetesObject[],
-  writes: readonly ContentWrite[],
+  writes: readonly PoolWrite[],
 ): readonly KubernetesObject[] {
   return writes.reduce(afterWrite, objects);
 }
 
-function afterWrite(objects: readonly KubernetesObject[], write: ContentWrite): readonly KubernetesObject[] {
+function afterWrite(objects: readonly KubernetesObject[], write: PoolWrite): readonly KubernetesObject[] {
   switch (write.kind) {
     case 'apply-config':
       return [...without(objects, write.config.metadata.name), write.config];
