@@ -11,7 +11,7 @@ const DROPIN = /^\/etc\/containers\/registries\.conf\.d\/[^/]+\.conf$/;
  * The registries.conf of a rendered config: of the cluster's mirror objects, or of an admin's own MachineConfig. Base
  * images for an image of these nodes are pulled by the same rules.
  *
- * @returns no rules where there is no config, or it has no such file, or can't be read: whatever else reads it says why.
+ * @returns no rules where there is no config, or it has no such file, or can't be read: what else reads it says why.
  * @throws BuildFailure that names the file and what is wrong in it.
  */
 export function renderedRegistries(rendered: MachineConfig | undefined): Registries {

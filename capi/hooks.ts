@@ -13,7 +13,7 @@ import {
 import { canUpdateResponse, updateMachineResponse } from './contract/responses.ts';
 import { canUpdate, newMachines, refusedAtOnce } from './decide/can-update.ts';
 import { changedParts } from './mapping/part-changes.ts';
-import { partsOf } from './mapping/parts-of.ts';
+import { machinePartsOf } from './mapping/parts-of.ts';
 import { patchesBetween, type SpecPlace } from './mapping/patches.ts';
 
 export interface HookOptions {
@@ -30,7 +30,7 @@ interface Failure {
 const NO_OWNER = 'the machines belong to neither a MachineDeployment nor a KubeadmControlPlane';
 
 /** Answers the hooks of updates in place. Requests are never logged: a bootstrap config may have secrets. */
-export class Hooks {
+export class UpdateHooks {
   readonly #clusters: Clusters;
   readonly #log: Logger;
 
@@ -73,8 +73,8 @@ export class Hooks {
     place: SpecPlace,
     signal: AbortSignal,
   ): Promise<CanUpdateAnswer> {
-    const parts = partsOf(desired, settings);
-    const changes = changedParts(partsOf(current, settings), parts);
+    const parts = machinePartsOf(desired, settings);
+    const changes = changedParts(machinePartsOf(current, settings), parts);
     if (owner === undefined) return newMachines(NO_OWNER);
     const patches = patchesBetween(current, desired, settings, place);
     const asked = { owner, changes, desired: parts, patches, settings };
@@ -90,7 +90,7 @@ export class Hooks {
   async #updateMachine(body: unknown, signal: AbortSignal): Promise<UpdateMachineAnswer> {
     const { cluster, machine, owner, desired, settings } = readUpdateMachine(body);
     if (owner === undefined) return { kind: 'failure', message: NO_OWNER };
-    const update = { cluster, machine, owner, desired: partsOf(desired, settings), settings };
+    const update = { cluster, machine, owner, desired: machinePartsOf(desired, settings), settings };
     const answer = await this.#clusters.updateMachine(update, signal);
     this.#log.info({ cluster, machine, answer: answer.kind }, answer.message);
     return answer;

@@ -15,7 +15,7 @@ import { LiveClusters } from './clusters/live-clusters.ts';
 import { ManagementCluster } from './clusters/management.ts';
 import { HOOK_REQUEST_DEADLINE_MS } from './clusters/not-known.ts';
 import { WorkloadClusters } from './clusters/workload-clusters.ts';
-import { Hooks } from './hooks.ts';
+import { UpdateHooks } from './hooks.ts';
 import { LOOP_INTERVAL_MS, runLoop } from './loop.ts';
 import { startHookServer } from './server.ts';
 
@@ -102,13 +102,13 @@ function extensionParts(flags: CapiExtensionFlags, connection: Connection, log: 
   const clusters = new LiveClusters({ ...options, now: () => new Date() });
   const loop: ProcessPart = (signal) =>
     runLoop({ ...options, reported: new Map(), intervalMs: LOOP_INTERVAL_MS }, signal);
-  return { parts: { hooks: new Hooks({ clusters, log }), loop }, close: () => workloads.close() };
+  return { parts: { hooks: new UpdateHooks({ clusters, log }), loop }, close: () => workloads.close() };
 }
 
 /** @param onServed once the hooks are served: their certificate may come later than the process. */
 function servePart(
   { port, tlsDir }: CapiExtensionFlags,
-  hooks: Hooks,
+  hooks: UpdateHooks,
   log: Logger,
   onServed: () => void,
 ): ProcessPart {

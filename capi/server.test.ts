@@ -14,7 +14,7 @@ import { drivenBy, workers, workload } from '../test/fixtures/capi/workload.ts';
 import { createAuthority } from '../x509/certificate.ts';
 import { type Clusters, NotKnownNow } from './clusters/clusters.ts';
 import { DISCOVERY_PATH, type Hook, pathOf } from './contract/hooks.ts';
-import { Hooks } from './hooks.ts';
+import { UpdateHooks } from './hooks.ts';
 import { startHookServer } from './server.ts';
 
 const authority = createAuthority('capi', new Date());
@@ -33,7 +33,7 @@ async function serve(more: Partial<Clusters> = {}) {
   };
   const lines: string[] = [];
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) });
-  const hooks = new Hooks({ clusters, log });
+  const hooks = new UpdateHooks({ clusters, log });
   const server = await startHookServer({ hooks, tls: issued(), port: 0, host: '127.0.0.1', log });
   onTestFinished(() => server.close());
   const call = (path: string, body: string | Buffer, method?: string) =>

@@ -6,7 +6,7 @@ import type { Certificate } from '../cluster/serving-certificate.ts';
 import { type ListeningServer, listen } from '../cluster/telemetry.ts';
 import { DISCOVERY_PATH, discoveryResponse, HOOKS, pathOf } from './contract/hooks.ts';
 import { NotUnderstood } from './contract/not-understood.ts';
-import type { Hooks } from './hooks.ts';
+import type { UpdateHooks } from './hooks.ts';
 
 /** Of a request, as Cluster API's own server has it (exp/runtime/server). */
 const MAX_BODY_BYTES = 20 * 1024 * 1024;
@@ -17,7 +17,7 @@ const REQUEST_MS = 10_000;
 const HOOK_BY_PATH = new Map(HOOKS.map((hook) => [pathOf(hook), hook]));
 
 interface HookServerOptions {
-  readonly hooks: Pick<Hooks, 'respond'>;
+  readonly hooks: Pick<UpdateHooks, 'respond'>;
   readonly tls: Certificate;
   /** 0: the kernel selects a free port. */
   readonly port: number;

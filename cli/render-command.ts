@@ -39,7 +39,7 @@ export function renderCommand(): Command {
     });
 }
 
-/** @returns what the pool of a name is rendered to. @throws {CommandError} when there is no such pool, or it can't be. */
+/** @returns what the pool of a name is rendered to. @throws {CommandError} where there is none, or it can't be. */
 export function renderingOfPool(cluster: OfflineCluster, name: string) {
   const rendering = renderOffline(cluster, poolNamed(cluster.pools, name));
   if (rendering.ok) return rendering;

@@ -14,7 +14,7 @@ export interface Certificate {
 /** Certificates are renewed days before they expire, and the kubelet updates a mounted Secret within two minutes. */
 const CHECK_MS = 60_000;
 
-export interface CertificateFiles {
+export interface ServingCertificateFiles {
   /** tls.crt and tls.key, as a Secret of type kubernetes.io/tls has them. */
   readonly directory: string;
   /** What is served with it, for the log: `the live page`. */
@@ -25,7 +25,10 @@ export interface CertificateFiles {
 }
 
 /** @returns the certificate as soon as it can be used: its Secret may come later. @throws the signal's reason. */
-export async function awaitCertificate(files: CertificateFiles, signal: AbortSignal): Promise<Certificate> {
+export async function awaitCertificate(
+  files: ServingCertificateFiles,
+  signal: AbortSignal,
+): Promise<Certificate> {
   const logged = new Set<string>();
   for (;;) {
     try {
@@ -41,7 +44,7 @@ export async function awaitCertificate(files: CertificateFiles, signal: AbortSig
 
 /** Reports each certificate that replaces the one in use, until the signal. */
 export async function followCertificate(
-  { files, inUse }: { readonly files: CertificateFiles; readonly inUse: Certificate },
+  { files, inUse }: { readonly files: ServingCertificateFiles; readonly inUse: Certificate },
   onChange: (certificate: Certificate) => void,
   signal: AbortSignal,
 ): Promise<void> {

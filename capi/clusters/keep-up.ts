@@ -12,7 +12,7 @@ import {
 import type { ClusterReference } from '../contract/requests.ts';
 import type { MachineSettings } from '../contract/settings.ts';
 import { decideUpkeep, type FollowedOwner, type Upkeep } from '../decide/follow-owner.ts';
-import { partsOf } from '../mapping/parts-of.ts';
+import { machinePartsOf } from '../mapping/parts-of.ts';
 import { isHeldOff, type ManagementCluster } from './management.ts';
 import type { WorkloadCluster } from './workload.ts';
 
@@ -84,7 +84,7 @@ async function followedOwners(
       );
       continue;
     }
-    const current = partsOf(templates.current, settings);
+    const current = machinePartsOf(templates.current, settings);
     followed.push({ owner, isPaused: isPaused(cluster, object), current });
   }
   return followed;

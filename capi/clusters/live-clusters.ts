@@ -9,7 +9,7 @@ import type { MachineSettings } from '../contract/settings.ts';
 import type { OwnerParts } from '../decide/owned-now.ts';
 import { decideUpdate, type UpdateObservation, type UpdateWrite } from '../decide/update-machine.ts';
 import type { WorkloadState } from '../decide/workload-state.ts';
-import { partsOf } from '../mapping/parts-of.ts';
+import { machinePartsOf } from '../mapping/parts-of.ts';
 import { type Clusters, type MachineUpdate, NotKnownNow } from './clusters.ts';
 import { isHeldOff, type ManagementCluster } from './management.ts';
 import { withinHook } from './not-known.ts';
@@ -86,7 +86,7 @@ export class LiveClusters implements Clusters {
     const objects = own && (await management.objectsOf(own, signal));
     return {
       reference: machineReference,
-      desired: objects && partsOf(objects, settings),
+      desired: objects && machinePartsOf(objects, settings),
       settings,
       machine: own,
       isPaused: isPaused(cluster, own) || isPaused(cluster, object),
@@ -134,9 +134,9 @@ export class LiveClusters implements Clusters {
 
 function partsOfOwner({ current, older }: OwnerTemplates, settings: MachineSettings): OwnerParts {
   return {
-    current: partsOf(current, settings),
+    current: machinePartsOf(current, settings),
     older: older.map((each) =>
-      each.kind === 'known' ? { kind: 'known', parts: partsOf(each.objects, settings) } : each,
+      each.kind === 'known' ? { kind: 'known', parts: machinePartsOf(each.objects, settings) } : each,
     ),
   };
 }

@@ -17,7 +17,7 @@ import {
 } from '../contract/cluster-api-kinds.ts';
 import type { MachineObjects } from '../contract/machine-objects.ts';
 import type { ClusterReference } from '../contract/requests.ts';
-import { type MachineSettings, readSettings } from '../contract/settings.ts';
+import { type MachineSettings, readMachineSettings } from '../contract/settings.ts';
 import { NotKnownNow } from './clusters.ts';
 import { unlessAway } from './not-known.ts';
 import { type OwnerTemplates, ownerOfMachine, TemplateReader } from './owner-templates.ts';
@@ -112,7 +112,7 @@ export class ManagementCluster {
     return this.#ask(async () => {
       const config = await this.#client.find(ExtensionConfigs, name, { signal });
       if (config === undefined) throw new NotKnownNow(`there is no ExtensionConfig ${name}`);
-      return readSettings(config.spec?.settings ?? {});
+      return readMachineSettings(config.spec?.settings ?? {});
     });
   }
 

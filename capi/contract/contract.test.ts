@@ -11,7 +11,7 @@ import { DISCOVERY_PATH, discoveryResponse, HOOKS, type Hook, pathOf } from './h
 import { NotUnderstood } from './not-understood.ts';
 import { readCanUpdateMachine, readCanUpdateMachineSet, readUpdateMachine } from './requests.ts';
 import { canUpdateResponse, updateMachineResponse } from './responses.ts';
-import { readSettings } from './settings.ts';
+import { readMachineSettings } from './settings.ts';
 
 const current = machineObjects({
   bootstrap: { ntp: { servers: ['a.example'] } },
@@ -151,12 +151,12 @@ test.each<[string, () => unknown, string]>([
   ],
   [
     'an image without its repository',
-    () => readSettings({ imagePath: 'spec.image' }),
+    () => readMachineSettings({ imagePath: 'spec.image' }),
     'spec.settings of the ExtensionConfig: imagePath and imageRepository are only of use together; set both or none',
   ],
   [
     'a path that is none',
-    () => readSettings({ ntpFile: 'chrony.conf' }),
+    () => readMachineSettings({ ntpFile: 'chrony.conf' }),
     'spec.settings of the ExtensionConfig: ntpFile: expected an absolute path',
   ],
 ])('is not understood: %s', (_what, read, message) => {
@@ -166,7 +166,7 @@ test.each<[string, () => unknown, string]>([
 test('the path of an image is the same in a template and in a machine', () => {
   const imageRepository = 'registry.example/os';
   const paths = ['spec.template.spec.disk.image', 'spec.disk.image'].map(
-    (imagePath) => readSettings({ imagePath, imageRepository }).imagePath,
+    (imagePath) => readMachineSettings({ imagePath, imageRepository }).imagePath,
   );
   expect(paths).toEqual([
     ['disk', 'image'],

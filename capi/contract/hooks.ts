@@ -21,7 +21,7 @@ export function pathOf(hook: Hook): string {
   return `/${HOOKS_API_VERSION}/${hook.toLowerCase()}/${handlerName(hook)}`;
 }
 
-/** @returns the answer to discovery. A hook that can't be asked stops changes, as an answer that it isn't known does. */
+/** @returns the answer to discovery. A hook that can't be asked stops changes, as the answer "not known" does. */
 export function discoveryResponse() {
   return {
     apiVersion: HOOKS_API_VERSION,

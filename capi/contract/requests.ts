@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MachineOwner, type MachineReference } from '../../api/machine-owner.ts';
 import type { JsonObject, MachineObjects, TypedSpec } from './machine-objects.ts';
 import { NotUnderstood } from './not-understood.ts';
-import { type MachineSettings, readSettings } from './settings.ts';
+import { type MachineSettings, readMachineSettings } from './settings.ts';
 
 /** A Cluster of Cluster API, in the management cluster. */
 export interface ClusterReference {
@@ -125,7 +125,7 @@ function subjectOf(
   return {
     cluster: { namespace, name: clusterName },
     owner: ownerOf(metadata),
-    settings: readSettings(settings ?? {}),
+    settings: readMachineSettings(settings ?? {}),
   };
 }
 

@@ -43,7 +43,7 @@ const Settings = z.object({
  * @param settings of a request: `spec.settings` of the ExtensionConfig. Keys that Shale doesn't know have no effect.
  * @throws {NotUnderstood} that names each value that can't be used, or that lacks its counterpart.
  */
-export function readSettings(settings: Readonly<Record<string, string>>): MachineSettings {
+export function readMachineSettings(settings: Readonly<Record<string, string>>): MachineSettings {
   const parsed = Settings.safeParse(settings);
   if (!parsed.success) throw NotUnderstood.of('spec.settings of the ExtensionConfig', parsed.error);
   const { imagePath, imageRepository, ntpFile, nodeUser } = parsed.data;

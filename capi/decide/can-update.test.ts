@@ -9,7 +9,7 @@ import { files } from '../../test/fixtures/rendering.ts';
 import type { JsonObject } from '../contract/machine-objects.ts';
 import { ownedConfigName } from '../mapping/owned-config.ts';
 import { changedParts } from '../mapping/part-changes.ts';
-import { partsOf } from '../mapping/parts-of.ts';
+import { machinePartsOf } from '../mapping/parts-of.ts';
 import { patchesBetween } from '../mapping/patches.ts';
 import { canUpdate, refusedAtOnce } from './can-update.ts';
 import type { WorkloadState } from './workload-state.ts';
@@ -19,8 +19,8 @@ const plane = { kind: 'KubeadmControlPlane', namespace: 'default', name: 'plane'
 
 function answerTo(before: Objects, after: Objects, state: WorkloadState = workload(), owner = workers) {
   const [from, to] = [machineObjects(before), machineObjects(after)];
-  const desired = partsOf(to, everything);
-  const changes = changedParts(partsOf(from, everything), desired);
+  const desired = machinePartsOf(to, everything);
+  const changes = changedParts(machinePartsOf(from, everything), desired);
   const patches = patchesBetween(from, to, everything, 'template');
   return (
     refusedAtOnce(owner, changes) ??
@@ -263,7 +263,7 @@ describe('needs new machines, and says why', () => {
 
   test('the version of a control plane', () => {
     const [from, to] = [machineObjects(), machineObjects({ machine: { version: 'v1.35.1' } })];
-    const changes = changedParts(partsOf(from, everything), partsOf(to, everything));
+    const changes = changedParts(machinePartsOf(from, everything), machinePartsOf(to, everything));
     expect(refusedAtOnce(plane, changes)?.message).toBe(
       "new machines are needed: Machine spec.version: the version of a control plane is kubeadm's to upgrade",
     );

@@ -46,8 +46,8 @@ export function refusedAtOnce(owner: MachineOwner, changes: PartChanges): NewMac
 }
 
 /**
- * Decides whether Shale can make a change in place, and whether that affects pods. It predicts what the operator and the
- * node daemons will do, as `shale plan` does, and waits for no build. Call {@link refusedAtOnce} before.
+ * Decides whether Shale can make a change in place, and whether that affects pods. It predicts what the operator and
+ * the node daemons will do, as `shale plan` does, and waits for no build. Call {@link refusedAtOnce} before.
  */
 export function canUpdate(asked: AskedChange, workload: WorkloadState): CanUpdateAnswer {
   const { owner, changes, desired, settings } = asked;

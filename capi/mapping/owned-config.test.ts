@@ -3,9 +3,9 @@ import { parseMachineConfig } from '../../machineconfig/parse-machine-config.ts'
 import { everything, machineObjects } from '../../test/fixtures/capi/machine-objects.ts';
 import { type PartKey, partKey } from './machine-parts.ts';
 import { machineConfigOf, ownedParts } from './owned-config.ts';
-import { partsOf } from './parts-of.ts';
+import { machinePartsOf } from './parts-of.ts';
 
-const parts = partsOf(
+const parts = machinePartsOf(
   machineObjects({
     machine: { version: 'v1.35.1' },
     bootstrap: {
@@ -83,7 +83,7 @@ test.each<[string, string | undefined]>([
   ['/etc/systemd/timesyncd.conf', '[Time]\nNTP=a\n'],
   ['/etc/ntp.conf', undefined],
 ])('the file %s has the servers in its own format', (ntpFile, text) => {
-  const { ntp } = partsOf(machineObjects({ bootstrap: { ntp: { servers: ['a'] } } }), {
+  const { ntp } = machinePartsOf(machineObjects({ bootstrap: { ntp: { servers: ['a'] } } }), {
     ...everything,
     ntpFile,
   });

@@ -23,8 +23,8 @@ export function ownedConfigName(pool: string): string {
  * whoever writes it.
  *
  * @param desired the current template of the pool's owner.
- * @param owned keys of parts; those that `desired` doesn't have, or can't be written, are left out. The version isn't in
- *   a MachineConfig: it is the pool's stream.
+ * @param owned keys of parts; those that `desired` doesn't have, or can't be written, are left out. The version isn't
+ *   in a MachineConfig: it is the pool's stream.
  * @returns undefined where nothing is left: there must be no such MachineConfig then.
  */
 export function machineConfigOf(

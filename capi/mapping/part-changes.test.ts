@@ -2,17 +2,17 @@ import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { everything, machineObjects } from '../../test/fixtures/capi/machine-objects.ts';
 import type { JsonObject } from '../contract/machine-objects.ts';
-import { readSettings } from '../contract/settings.ts';
+import { readMachineSettings } from '../contract/settings.ts';
 import { partKey } from './machine-parts.ts';
 import { changedParts } from './part-changes.ts';
-import { partsOf } from './parts-of.ts';
+import { machinePartsOf } from './parts-of.ts';
 
 type Objects = Parameters<typeof machineObjects>[0];
 
 function changes(before: Objects, after: Objects, settings = everything) {
   const { taken, refused } = changedParts(
-    partsOf(machineObjects(before), settings),
-    partsOf(machineObjects(after), settings),
+    machinePartsOf(machineObjects(before), settings),
+    machinePartsOf(machineObjects(after), settings),
   );
   return { taken: taken.map(partKey), refused: refused.map(({ field, why }) => `${field}: ${why}`) };
 }
@@ -199,7 +199,7 @@ test.each<[string, Objects, Objects, string]>([
   expect(changes(before, after)).toEqual({ taken: [], refused: [refused] });
 });
 
-const none = readSettings({});
+const none = readMachineSettings({});
 test.each<[string, Objects, Objects, string]>([
   [
     'servers',
@@ -222,7 +222,10 @@ test('no field of a bootstrap config that is not kubeadm is taken over', () => {
     ...machineObjects(),
     bootstrap: { kind: 'OtherConfig', spec: { files: [{ path: '/etc/motd', content }] } },
   });
-  const { taken, refused } = changedParts(partsOf(of('a'), everything), partsOf(of('b'), everything));
+  const { taken, refused } = changedParts(
+    machinePartsOf(of('a'), everything),
+    machinePartsOf(of('b'), everything),
+  );
   expect({ taken, refused }).toEqual({
     taken: [],
     refused: [{ field: 'OtherConfig spec.files', why: REST }],
@@ -231,7 +234,10 @@ test('no field of a bootstrap config that is not kubeadm is taken over', () => {
 
 test('a machine without a bootstrap config differs from one that has it', () => {
   const without = { ...machineObjects(), bootstrap: undefined };
-  const { refused } = changedParts(partsOf(machineObjects(), everything), partsOf(without, everything));
+  const { refused } = changedParts(
+    machinePartsOf(machineObjects(), everything),
+    machinePartsOf(without, everything),
+  );
   expect(refused.map(({ field }) => field)).toEqual([
     'KubeadmConfig spec.joinConfiguration',
     'the kind of the bootstrap config',

@@ -42,7 +42,7 @@ const DELETION_NOT_COMPARED: ReadonlySet<string> = new Set([
  * @param objects of a machine or of its templates.
  * @param settings of the ExtensionConfig.
  */
-export function partsOf(
+export function machinePartsOf(
   { machine, bootstrap, infrastructure }: MachineObjects,
   settings: MachineSettings,
 ): MachineParts {

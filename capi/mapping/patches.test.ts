@@ -8,7 +8,7 @@ import {
   type MachineObjects,
 } from '../contract/machine-objects.ts';
 import { changedParts } from './part-changes.ts';
-import { partsOf } from './parts-of.ts';
+import { machinePartsOf } from './parts-of.ts';
 import { patchesBetween, type SpecPlace } from './patches.ts';
 
 /** RFC 7386, section 2, as its pseudocode has it. */
@@ -101,7 +101,10 @@ test.each<SpecPlace>(['machine', 'template'])(
     let inPlace = 0;
     fc.assert(
       fc.property(pairs, ([current, desired]) => {
-        const { refused, taken } = changedParts(partsOf(current, everything), partsOf(desired, everything));
+        const { refused, taken } = changedParts(
+          machinePartsOf(current, everything),
+          machinePartsOf(desired, everything),
+        );
         if (refused.length > 0) return;
         if (taken.length > 0) inPlace += 1;
         const patches = patchesBetween(current, desired, everything, place);
@@ -141,7 +144,7 @@ test('nothing differs between a machine and itself, and its patches are empty', 
   fc.assert(
     fc.property(machines, (objects) => {
       const same = reordered(objects);
-      const changes = changedParts(partsOf(objects, everything), partsOf(same, everything));
+      const changes = changedParts(machinePartsOf(objects, everything), machinePartsOf(same, everything));
       expect(changes).toEqual({ taken: [], refused: [] });
       expect(patchesBetween(objects, same, everything, 'template')).toEqual({
         machine: undefined,

@@ -29,7 +29,8 @@ function parseTmpfiles(text: string): readonly TmpfilesLine[] {
 
 /**
  * @param text a fragment, or nothing for an image without one.
- * @returns the paths that the image carries and whose owner and mode the fragment sets. @throws Error where it is wrong.
+ * @returns the paths that the image carries and whose owner and mode the fragment sets.
+ * @throws Error where it is wrong.
  */
 export function ownersSetAtBoot(text: string | undefined): ReadonlySet<string> {
   const lines = parseTmpfiles(text ?? '').filter(({ type }) => type.startsWith('z'));

@@ -59,8 +59,8 @@ function endOf(row: SegmentRow, others: readonly SegmentRow[], now: number): num
 }
 
 /**
- * The segments of a node's last update and of its current one. No object records a completed drain: continueTimeline() keeps
- * what was observed of it.
+ * The segments of a node's last update and of its current one. No object records a completed drain: continueTimeline()
+ * keeps what was observed of it.
  */
 export function segmentsOf(
   node: MachineConfigNode,

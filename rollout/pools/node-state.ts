@@ -3,7 +3,7 @@ import type { NodeStateName } from '../../api/node-state.ts';
 import type { SeenNode } from '../gates/seen-node.ts';
 import { claimsOn, type NodeClaims } from './claims.ts';
 import { isControlPlane } from './new-node.ts';
-import { nodeAvailability, type NodeAvailability } from './node-availability.ts';
+import { type NodeAvailability, nodeAvailability } from './node-availability.ts';
 import { type UpdateState, updateOf } from './update-state.ts';
 import { type Work, workOn } from './work.ts';
 

@@ -9,12 +9,12 @@ export type Member = readonly [name: string, node: NodeRow];
 export type CellSize = 'named' | 'large' | 'small' | 'tiny';
 
 /** The selected node, if it is among those that are shown. */
-export interface Selection {
+export interface CellSelection {
   readonly selected: string | undefined;
   readonly onSelect: (name: string) => void;
 }
 
-interface CellGridProps extends Selection {
+interface CellGridProps extends CellSelection {
   readonly pool: string;
   readonly members: readonly Member[];
   readonly size: CellSize;

@@ -3,13 +3,13 @@ import { nodeStateNames } from '../../../api/node-state.ts';
 import { plural } from '../../../api/plural.ts';
 import { byNaturalOrder, type NodeRow, type PageView, type Table } from '../../model/view.ts';
 import { formatState, withShortHashes } from '../words.ts';
-import type { Selection } from './cell-grid.tsx';
+import type { CellSelection } from './cell-grid.tsx';
 
 /** Rows that are drawn at first, and with each further step: users search a table of thousands. */
 const STEP = 100;
 
 /** Every node as a row, nodes that need attention first; for users who prefer a table to cells. */
-export function NodeTable({ nodes, selected, onSelect }: Pick<PageView, 'nodes'> & Selection) {
+export function NodeTable({ nodes, selected, onSelect }: Pick<PageView, 'nodes'> & CellSelection) {
   const [search, setSearch] = useState('');
   const [shown, setShown] = useState(STEP);
   const matching = useMemo(() => find(nodes, search), [nodes, search]);
@@ -58,7 +58,7 @@ export function NodeTable({ nodes, selected, onSelect }: Pick<PageView, 'nodes'>
   );
 }
 
-interface RowProps extends Pick<Selection, 'onSelect'> {
+interface RowProps extends Pick<CellSelection, 'onSelect'> {
   readonly name: string;
   readonly node: NodeRow;
   readonly selected: boolean;

@@ -1,13 +1,13 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { plural } from '../../../api/plural.ts';
 import { byNaturalOrder, type NodeRow, type PageView, type PoolRow, type Table } from '../../model/view.ts';
-import type { CellSize, Member, Selection } from './cell-grid.tsx';
+import type { CellSelection, CellSize, Member } from './cell-grid.tsx';
 import { Legend } from './legend.tsx';
 import { NodeDetail } from './node-detail.tsx';
 import { NodeTable } from './node-table.tsx';
 import { PoolSection } from './pool-section.tsx';
 
-type NodesProps = Pick<PageView, 'pools' | 'nodes' | 'plans' | 'leases'> & Selection;
+type NodesProps = Pick<PageView, 'pools' | 'nodes' | 'plans' | 'leases'> & CellSelection;
 
 /** Pools with cells for their nodes, or a table of all nodes; and the details of the selected node. */
 export function NodesSection({ pools, nodes, plans, leases, selected, onSelect }: NodesProps) {
@@ -65,7 +65,10 @@ export function NodesSection({ pools, nodes, plans, leases, selected, onSelect }
 type MembersByPool = ReadonlyMap<string, readonly Member[]>;
 
 /** The nodes of all pools by state and mark. */
-function Totals({ members, selected }: Pick<Selection, 'selected'> & { readonly members: MembersByPool }) {
+function Totals({
+  members,
+  selected,
+}: Pick<CellSelection, 'selected'> & { readonly members: MembersByPool }) {
   const all = [...members.values()].flat();
   const pools = [...members.keys()].filter(Boolean).length;
   return (

@@ -10,10 +10,10 @@ import { HoldList } from '../sections/holds.tsx';
 import { type PoolTone, toneOf, withShortHashes } from '../words.ts';
 import { useNow } from '../zone.tsx';
 import { Attention } from './attention.tsx';
-import { CellGrid, type CellSize, type Member, type Selection } from './cell-grid.tsx';
+import { CellGrid, type CellSelection, type CellSize, type Member } from './cell-grid.tsx';
 import { Legend } from './legend.tsx';
 
-interface PoolSectionProps extends Pick<PageView, 'plans'>, Selection {
+interface PoolSectionProps extends Pick<PageView, 'plans'>, CellSelection {
   readonly name: string;
   /** Undefined for a deleted pool, and for nodes without a pool. */
   readonly pool: PoolRow | undefined;
