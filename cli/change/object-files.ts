@@ -81,13 +81,14 @@ async function filesOf(name: string): Promise<string[]> {
   );
 }
 
-/** It can be read once, and a plan for several clusters reads the change for each. */
-let standardInput: Promise<string> | undefined;
+/** What was read of standard input, which can be read once: a plan for several clusters reads the change for each. */
+const inputs = new WeakMap<typeof process.stdin, Promise<string>>();
 
 async function sourceOf(file: string): Promise<string> {
   if (file === '-') {
-    standardInput ??= text(process.stdin);
-    return standardInput;
+    const read = inputs.get(process.stdin) ?? text(process.stdin);
+    inputs.set(process.stdin, read);
+    return read;
   }
   return readFile(file, 'utf8').catch((cause: unknown) => {
     throw new UsageError(`${file} can't be read: ${fileErrorMessage(cause)}`, { cause });
