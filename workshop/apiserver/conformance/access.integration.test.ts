@@ -186,3 +186,21 @@ test('everybody finds out what the API has', async () => {
   expect(pods).toMatchObject({ kind: 'Pod', namespaced: true, shortNames: ['po'] });
   expect((await api.call('GET', '/version', undefined, { token })).body.major).toBe('1');
 });
+
+test('an administrator finds out which paths there are', async () => {
+  const { status, body } = await api.call('GET', '/');
+  expect(status).toBe(200);
+  expect(body.paths).toEqual(
+    expect.arrayContaining(['/api/v1', '/apis', '/apis/apps/v1', '/readyz', '/version']),
+  );
+  expect((await api.call('GET', '/', undefined, { token })).status).toBe(403);
+});
+
+test.each([
+  '/api/v1/persistentvolumes',
+  '/api/v1/persistentvolumeclaims',
+  '/apis/storage.k8s.io/v1/volumeattachments',
+])('a client that waits for volumes finds none: %s', async (path) => {
+  const { status, body } = await api.call('GET', path);
+  expect([status, body.items]).toEqual([200, []]);
+});

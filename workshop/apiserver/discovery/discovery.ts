@@ -48,6 +48,21 @@ function groupBody(group: string, versions: readonly string[]): JsonObject {
 }
 
 /**
+ * What `/` answers, by which Cluster API's clients check that a cluster is reachable (apiserver, routes/index.go).
+ *
+ * @returns the paths of the API that are there, in order.
+ */
+export function rootPaths(discoverable: Discoverable): JsonObject {
+  const groups = [...groupVersions(discoverable)].filter(([group]) => group !== '');
+  const paths = groups.flatMap(([group, versions]) => [
+    group,
+    ...versions.map((version) => `${group}/${version}`),
+  ]);
+  const all = ['api', 'api/v1', 'apis', ...paths.map((each) => `apis/${each}`), 'healthz', 'livez', 'readyz'];
+  return { paths: [...all, 'openapi/v3', 'version'].map((each) => `/${each}`).toSorted(byCodeUnit) };
+}
+
+/**
  * Answers the discovery paths (Kubernetes, "The Kubernetes API", "Discovery API", unaggregated): `/api`, `/apis`,
  * `/apis/GROUP`, `/api/v1`, `/apis/GROUP/VERSION`.
  *

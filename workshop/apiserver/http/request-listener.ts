@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ANONYMOUS, type Attributes, refusal, serviceAccountUser, type User } from '../access/attributes.ts';
 import { isAllowed } from '../access/rbac.ts';
 import { type Knowledge, REVIEWS, type Review } from '../access/reviews.ts';
-import { discover } from '../discovery/discovery.ts';
+import { discover, rootPaths } from '../discovery/discovery.ts';
 import { openAPI } from '../discovery/openapi.ts';
 import { parseRequestPath, type RequestPath, verbOf } from '../request/request-path.ts';
 import type { Resource } from '../resources/resource.ts';
@@ -205,6 +205,7 @@ function sendEmptyOpenAPI(response: ServerResponse): void {
 }
 
 function bodyOf({ resources }: ApiService, path: string) {
+  if (path === '/') return rootPaths({ resources: resources.all(), reviews: REVIEWS });
   if (path === '/version') return VERSION;
   if (path === '/openapi/v3' || path.startsWith('/openapi/v3/')) return openAPI(path, resources.all());
   return discover(path, { resources: resources.all(), reviews: REVIEWS });

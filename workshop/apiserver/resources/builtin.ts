@@ -238,6 +238,13 @@ const workloads: readonly Resource[] = [
   }),
 ];
 
+/** Which no pod here has: a client that drains a node waits until none is attached to it (Cluster API). */
+const volumes: readonly Resource[] = [
+  builtin('v1', 'PersistentVolume', { cluster: true, short: ['pv'], subresources: ['status'] }),
+  builtin('v1', 'PersistentVolumeClaim', { short: ['pvc'], subresources: ['status'] }),
+  builtin('storage.k8s.io/v1', 'VolumeAttachment', { cluster: true, subresources: ['status'] }),
+];
+
 const access: readonly Resource[] = [
   builtin('rbac.authorization.k8s.io/v1', 'Role'),
   builtin('rbac.authorization.k8s.io/v1', 'RoleBinding', {
@@ -293,6 +300,7 @@ export const CUSTOM_RESOURCE_DEFINITIONS: Resource = builtin(
 export const BUILTIN_RESOURCES: readonly Resource[] = [
   ...core,
   ...workloads,
+  ...volumes,
   ...access,
   CUSTOM_RESOURCE_DEFINITIONS,
 ];
