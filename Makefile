@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: release release-from-forge help install install-cli install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc lab-rpm-ostree cluster-lab versions mutants image image-packages manifests pictures chart format bench bench-daemon bench-images bench-rollout clean
+.PHONY: release release-from-forge help install install-cli install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc lab-rpm-ostree cluster-lab capi-lab versions mutants image image-packages manifests pictures chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -89,6 +89,9 @@ lab-rpm-ostree: install-tests ## run the contract of a backend on a machine of t
 cluster-lab: install-tests image-packages ## run Shale as pods on a real cluster of two machines with kubelets (KUBEBUILDER_ASSETS=directory with its programs)
 	@$(SUDO) env $(CLUSTER) node test/cluster-lab/prepare.ts
 	@$(SUDO) env $(CLUSTER) SHALE_CLUSTER_LAB=1 unshare --net -- $(VITEST) --project soak test/cluster-lab
+
+capi-lab: install-tests ## run Cluster API's own controllers against Shale's extension, with a sandbox as the cluster they manage (CAPI=directory with their programs)
+	SHALE_CAPI=$(abspath $(CAPI)) $(SUDO) $(VITEST) --project soak test/capi-lab
 
 CLUSTER = $(if $(KUBEBUILDER_ASSETS),KUBEBUILDER_ASSETS=$(abspath $(KUBEBUILDER_ASSETS)))
 
