@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type ImageDigestMirrorSet, ImageDigestMirrorSets } from '../../api/image-sources.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { RenderedPools, ROLE } from '../../test/fixtures/fleet/rendered-pools.ts';
+import { annotations } from '../../api/names.ts';
+import { configOf, RenderedPools, ROLE } from '../../test/fixtures/fleet/rendered-pools.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
 
 const REGISTRIES = '99-worker-generated-registries';
@@ -34,6 +36,17 @@ describe('mirrors', () => {
     const name = await world.render();
     expect(world.names()).toContain(REGISTRIES);
     expect(world.filesOf(name)).toMatch(/\/etc\/mine/);
+  });
+
+  it('replace no MachineConfig that another controller generated', async () => {
+    world.putMirrors('mirror-1.example.com/a');
+    const before = await world.render();
+    const kubelet = configOf('99-worker-generated-kubelet', { '/etc/kubernetes/kubelet.conf': 'k' });
+    const metadata = { ...kubelet.metadata, annotations: { [annotations.generatedByController]: 'v1' } };
+    world.cluster.put(MachineConfigs, { ...kubelet, metadata });
+    const after = await world.render();
+    expect(after).not.toBe(before);
+    expect(world.filesOf(after)).toMatch(/kubelet\.conf/);
   });
 
   it('are rendered once for a custom pool, whose worker config is written by another pass', async () => {
