@@ -14,6 +14,14 @@ beforeEach(() => {
   world = new RenderedPools();
 });
 
+/** A custom pool, which selects worker's MachineConfigs, too. */
+function putInfra(): void {
+  const pool = aPool('infra', {
+    machineConfigSelector: { matchExpressions: [{ key: ROLE, operator: 'Exists' }] },
+  });
+  world.cluster.put(MachineConfigPools, pool);
+}
+
 describe('mirrors', () => {
   it('are a generated MachineConfig of the pool, which follows them and goes with them', async () => {
     const without = await world.render();
@@ -31,11 +39,33 @@ describe('mirrors', () => {
     expect(world.names()).not.toContain(REGISTRIES);
   });
 
-  it('never delete an admin’s MachineConfig of that name', async () => {
+  it('never delete or overwrite an admin’s MachineConfig of that name', async () => {
     world.putConfig(REGISTRIES, { '/etc/mine': 'x' });
     const name = await world.render();
-    expect(world.names()).toContain(REGISTRIES);
-    expect(world.filesOf(name)).toMatch(/\/etc\/mine/);
+    world.putMirrors('mirror-1.example.com/a');
+    expect(await world.render()).toBe(name);
+    expect(world.degraded()).toMatch(
+      new RegExp(`^True RenderFailed .*MachineConfig ${REGISTRIES}: exists and was not generated`),
+    );
+    expect(world.filesOf(REGISTRIES)).toMatch(/\/etc\/mine/);
+    putInfra();
+    await world.render('infra');
+    const { source = [] } = world.cluster.get(MachineConfigPools, 'infra')?.spec.configuration ?? {};
+    expect(source.filter((config) => config.name === REGISTRIES)).toHaveLength(1);
+    world.cluster.remove(MachineConfigs, REGISTRIES);
+    expect(world.filesOf(await world.render())).not.toMatch(/\/etc\/mine/);
+    expect(world.degraded()).toMatch(/^False/);
+  });
+
+  it('restore their MachineConfig when somebody has changed it', async () => {
+    world.putMirrors('mirror-1.example.com/a');
+    const name = await world.render();
+    const generated = world.cluster.get(MachineConfigs, REGISTRIES);
+    if (generated === undefined) throw new Error('nothing was generated');
+    const { spec } = configOf(REGISTRIES, { '/etc/mine': 'x' });
+    world.cluster.put(MachineConfigs, { ...generated, spec });
+    expect(await world.render()).toBe(name);
+    expect(world.filesOf(REGISTRIES)).toBe(JSON.stringify(generated.spec.config));
   });
 
   it('replace no MachineConfig that another controller generated', async () => {
@@ -50,12 +80,7 @@ describe('mirrors', () => {
   });
 
   it('are rendered once for a custom pool, whose worker config is written by another pass', async () => {
-    world.cluster.put(
-      MachineConfigPools,
-      aPool('infra', {
-        machineConfigSelector: { matchExpressions: [{ key: ROLE, operator: 'Exists' }] },
-      }),
-    );
+    putInfra();
     world.putMirrors('mirror-1.example.com/a');
     const early = await world.render('infra');
     await world.render('worker');
