@@ -51,6 +51,17 @@ describe('nearest tests', () => {
     ]);
   });
 
+  test('of the same folder are those first that are named after the same subject', () => {
+    const tests = ['a', 'render-mirrors', 'rendering', 'render'].map((name) => `rollout/${name}.test.ts`);
+    const shared = new Map(tests.map((name) => [name, ['rollout/render-loop.ts']]));
+    expect(nearestTests(shared, 'rollout/render-loop.ts', 'unit')).toEqual([
+      'rollout/render-mirrors.test.ts',
+      'rollout/render.test.ts',
+      'rollout/a.test.ts',
+      'rollout/rendering.test.ts',
+    ]);
+  });
+
   test('of integration are in the same order', () => {
     expect(nearestTests(graph, 'image/append.ts', 'integration')).toEqual([
       'image/append.integration.test.ts',

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { distancesTo, type ImportGraph } from '../import-graph.ts';
 
 /** Vitest projects whose tests are tried, in this order: the cheap ones first. */
@@ -27,7 +28,8 @@ function projectOf(file: string): Project | undefined {
  * @param graph what imports what.
  * @param file the changed module.
  * @returns the tests of the project, the file's own first, then by the number of imports that lie between, then by how
- *   many folders they share with the file: a client that half of the rooms use is tested in its own.
+ *   many folders they share with the file: a client that half of the rooms use is tested in its own. Of those that
+ *   a fixture stands before, which are many, the ones that are named after the same subject come first.
  */
 export function nearestTests(graph: ImportGraph, file: string, project: Project): string[] {
   const own = `${file.replace(/\.tsx?$/, '')}.`;
@@ -39,6 +41,7 @@ export function nearestTests(graph: ImportGraph, file: string, project: Project)
         Number(b.startsWith(own)) - Number(a.startsWith(own)) ||
         near - far ||
         sharedFolders(b, file) - sharedFolders(a, file) ||
+        sharedWords(b, file) - sharedWords(a, file) ||
         (a < b ? -1 : 1),
     )
     .slice(0, MOST_FILES[project])
@@ -49,5 +52,12 @@ export function nearestTests(graph: ImportGraph, file: string, project: Project)
 function sharedFolders(a: string, b: string): number {
   const [own, other] = [a.split('/').slice(0, -1), b.split('/').slice(0, -1)];
   const differs = own.findIndex((folder, depth) => folder !== other[depth]);
+  return differs === -1 ? own.length : differs;
+}
+
+/** @returns how many words the names of two files begin with together, such as `rendering` of `rendering-mirrors`. */
+function sharedWords(a: string, b: string): number {
+  const [own = [], other = []] = [a, b].map((file) => path.posix.basename(file).split(/[-.]/));
+  const differs = own.findIndex((word, at) => word !== other[at]);
   return differs === -1 ? own.length : differs;
 }
