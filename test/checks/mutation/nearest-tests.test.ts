@@ -51,14 +51,21 @@ describe('nearest tests', () => {
     ]);
   });
 
-  test('of the same folder are those first that are named after the same subject', () => {
-    const tests = ['a', 'render-mirrors', 'rendering', 'render'].map((name) => `rollout/${name}.test.ts`);
-    const shared = new Map(tests.map((name) => [name, ['rollout/render-loop.ts']]));
+  test('of the same folder are those nearer that are named after the same subject', () => {
+    const through = (name: string) => [`rollout/${name}.test.ts`, ['test/fixture.ts']] as const;
+    const shared = new Map([
+      ['test/fixture.ts', ['rollout/render-loop.ts']],
+      ['rollout/z.test.ts', ['rollout/render-loop.ts']],
+      ['cli/render-loop.test.ts', ['test/fixture.ts']],
+      ...['a', 'render-mirrors', 'rendering', 'render-loop-ends'].map(through),
+    ]);
     expect(nearestTests(shared, 'rollout/render-loop.ts', 'unit')).toEqual([
+      'rollout/render-loop-ends.test.ts',
       'rollout/render-mirrors.test.ts',
-      'rollout/render.test.ts',
+      'rollout/z.test.ts',
       'rollout/a.test.ts',
       'rollout/rendering.test.ts',
+      'cli/render-loop.test.ts',
     ]);
   });
 

@@ -27,9 +27,9 @@ function projectOf(file: string): Project | undefined {
  *
  * @param graph what imports what.
  * @param file the changed module.
- * @returns the tests of the project, the file's own first, then by the number of imports that lie between, then by how
- *   many folders they share with the file: a client that half of the rooms use is tested in its own. Of those that
- *   a fixture stands before, which are many, the ones that are named after the same subject come first.
+ * @returns the tests of the project, the file's own first, then by the number of imports that lie between, less one for
+ *   each word of a name that they share in one folder, then by how many folders they share with the file: a client that
+ *   half of the rooms use is tested in its own.
  */
 export function nearestTests(graph: ImportGraph, file: string, project: Project): string[] {
   const own = `${file.replace(/\.tsx?$/, '')}.`;
@@ -39,9 +39,9 @@ export function nearestTests(graph: ImportGraph, file: string, project: Project)
     .sort(
       ([a, near], [b, far]) =>
         Number(b.startsWith(own)) - Number(a.startsWith(own)) ||
-        near - far ||
+        near - sameSubject(a, file) - (far - sameSubject(b, file)) ||
+        sameSubject(b, file) - sameSubject(a, file) ||
         sharedFolders(b, file) - sharedFolders(a, file) ||
-        sharedWords(b, file) - sharedWords(a, file) ||
         (a < b ? -1 : 1),
     )
     .slice(0, MOST_FILES[project])
@@ -55,8 +55,12 @@ function sharedFolders(a: string, b: string): number {
   return differs === -1 ? own.length : differs;
 }
 
-/** @returns how many words the names of two files begin with together, such as `rendering` of `rendering-mirrors`. */
-function sharedWords(a: string, b: string): number {
+/**
+ * @returns how many words the names of two files of one folder begin with together, such as `rendering` of
+ *   `rendering-mirrors`. Tests of one subject reach it through a fixture, as do many others.
+ */
+function sameSubject(a: string, b: string): number {
+  if (path.posix.dirname(a) !== path.posix.dirname(b)) return 0;
   const [own = [], other = []] = [a, b].map((file) => path.posix.basename(file).split(/[-.]/));
   const differs = own.findIndex((word, at) => word !== other[at]);
   return differs === -1 ? own.length : differs;

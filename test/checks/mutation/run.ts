@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setup as bundlePrograms } from '../../fixtures/bundle-programs.ts';
 import { prepareRun } from '../../fixtures/prepare-run.ts';
 import { productRooms } from '../import-directions.ts';
-import { type ImportGraph, isTestFile, readImportGraph } from '../import-graph.ts';
+import { type ImportGraph, isTestFile, loadedSpecifiers, readImportGraph } from '../import-graph.ts';
 import { choose } from './choose.ts';
 import { mutantsOf } from './mutate.ts';
 import type { Project } from './nearest-tests.ts';
@@ -25,7 +25,7 @@ interface Result {
 }
 
 class MutationRun {
-  readonly #graph: ImportGraph = readImportGraph(root, CODE);
+  readonly #graph: ImportGraph = readImportGraph(root, CODE, loadedSpecifiers);
   readonly #tests = new Map<Project, Promise<MutantTests>>();
   readonly #projects: readonly Project[];
 
