@@ -12,7 +12,7 @@ const withDropIn = configOf({ '/etc/systemd/system/x.service.d/a.conf': '[Servic
 
 const linkedTo = (target: string, path = '/etc/systemd/system/x.service'): NodeConfig => ({
   ...emptyConfig,
-  links: new Map([[path, { path, target, hard: false, overwrite: true }]]) as NodeConfig['links'],
+  links: new Map([[path, { path, target, hard: false, user: { id: 0 }, group: { id: 0 } }]]),
 });
 
 test.each<[string, NodeConfig, NodeConfig, string | undefined]>([

@@ -6,16 +6,15 @@ import { flagsOf } from './node-text.ts';
 import { statusView } from './status-view.ts';
 
 const NOW = Date.parse('2026-11-20T10:05:00Z');
-const [settled] = statusView(
-  observed({
-    pools: [pool([])],
-    nodes: [node('any')],
-    machineConfigNodes: [machineConfigNode('any')],
-  }),
-  NOW,
-).nodes as readonly [NodeView];
+const cluster = observed({
+  pools: [pool([])],
+  nodes: [node('any')],
+  machineConfigNodes: [machineConfigNode('any')],
+});
+const [view] = statusView(cluster, NOW).nodes;
+if (view === undefined) throw new Error('the node has no view');
 const of = (name: string, state: NodeView['state'], more: Partial<NodeView> = {}): NodeView => ({
-  ...settled,
+  ...view,
   name,
   state,
   cordoned: false,

@@ -8,7 +8,7 @@ const planOf = (pool: string, diff: string): PoolAsk => ({
   to: 'rendered-1',
   actions: [{ type: 'Reboot' }],
   causes: [],
-  changes: [{ subject: '/etc/a', diff }],
+  changes: [{ kind: 'file', change: 'added', subject: '/etc/a', diff }],
 });
 const shown = (text: string) => text.split('\n').filter((line) => line.includes('+line'));
 

@@ -53,7 +53,7 @@ describe('nearest tests', () => {
 
   test('of the same folder are those nearer that are named after the same subject', () => {
     const through = (name: string) => [`rollout/${name}.test.ts`, ['test/fixture.ts']] as const;
-    const shared = new Map([
+    const shared = new Map<string, readonly string[]>([
       ['test/fixture.ts', ['rollout/render-loop.ts']],
       ['rollout/z.test.ts', ['rollout/render-loop.ts']],
       ['cli/render-loop.test.ts', ['test/fixture.ts']],
