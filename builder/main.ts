@@ -1,4 +1,4 @@
-import { hostname, tmpdir } from 'node:os';
+import { hostname } from 'node:os';
 import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
 import { DEFAULT_NAMESPACE, SHALE_VERSION } from '../api/names.ts';
@@ -118,8 +118,7 @@ async function build(
     log,
     signal,
     lead: async (leading) => {
-      // Temporary files of this machine aren't the builder's alone.
-      if (flags.engineWorkDir !== tmpdir()) await removeLeftovers(flags.engineWorkDir);
+      await removeLeftovers(flags.engineWorkDir);
       const events = createEventRecorder(client, LEASE, log);
       return runBuilder({
         client,

@@ -177,6 +177,39 @@ describe('precedence', () => {
     expect(at([own('all', { files: files({ '/etc/containers/registries.conf': none }) })])).toBe('None');
   });
 
+  test('what a policy of the pool does not name stays as it is for the cluster', () => {
+    const mirrors = (kind: 'ImageDigestMirrorSet' | 'ImageTagMirrorSet') => ({ kind, added: none });
+    const spec = {
+      nodeDisruptionPolicy: {
+        files: files({ '/etc/a': drain }),
+        units: [{ name: 'a.service', actions: drain }],
+        sshkey: { actions: drain },
+        imageMirrors: [mirrors('ImageDigestMirrorSet')],
+      },
+      shale: {
+        nodeDisruptionPolicies: [
+          own('first', { files: files({ '/etc/b': none, '/etc/b/*': none }) }),
+          own('second', {
+            files: files({ '/etc/c/*': none }),
+            units: [{ name: 'b.service', actions: none }],
+            imageMirrors: [mirrors('ImageTagMirrorSet')],
+          }),
+        ],
+      },
+    };
+    const policies = specifiedPolicies(spec, { labels: {} }, settings);
+    expect(policies.files?.map(({ path }) => path)).toEqual(expect.arrayContaining(['/etc/a', '/etc/b']));
+    expect(policies.patterns?.map(({ path }) => path).toSorted()).toEqual(['/etc/b/*', '/etc/c/*']);
+    expect(policies.units?.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['a.service', 'b.service']),
+    );
+    expect(policies.sshkey?.actions).toEqual(drain);
+    expect(policies.imageMirrors?.map(({ kind }) => kind).toSorted()).toEqual([
+      'ImageDigestMirrorSet',
+      'ImageTagMirrorSet',
+    ]);
+  });
+
   test('units, SSH keys and mirror objects are replaced as a whole', () => {
     const spec = {
       nodeDisruptionPolicy: {

@@ -10,6 +10,11 @@ const empty = configOf({}, { units: unitsOf({ contents: '' }) });
 const byFile = configOf({ '/etc/systemd/system/x.service': '[Service]\n' });
 const withDropIn = configOf({ '/etc/systemd/system/x.service.d/a.conf': '[Service]\n' });
 
+const linkedTo = (target: string, path = '/etc/systemd/system/x.service'): NodeConfig => ({
+  ...emptyConfig,
+  links: new Map([[path, { path, target, hard: false, user: { id: 0 }, group: { id: 0 } }]]),
+});
+
 test.each<[string, NodeConfig, NodeConfig, string | undefined]>([
   ['that a config brings, and its target, too', brought, brought, undefined],
   ['that a target first brings', emptyConfig, brought, undefined],
@@ -22,6 +27,15 @@ test.each<[string, NodeConfig, NodeConfig, string | undefined]>([
   ['that is masked no longer, and that the target brings', masked, brought, undefined],
   ['that comes as a file and goes', byFile, emptyConfig, 'removed'],
   ['that comes as a file and then as a unit', byFile, brought, undefined],
+  ['that a target masks by a link', brought, linkedTo('/dev/null'), 'masked'],
+  ['that a link masked before, and the target does not', linkedTo('/dev/null'), emptyConfig, 'removed'],
+  [
+    'of another directory that is linked to nothing',
+    emptyConfig,
+    linkedTo('/dev/null', '/etc/x.service'),
+    undefined,
+  ],
+  ['that is a link to another one', emptyConfig, linkedTo('/usr/lib/systemd/system/y.service'), undefined],
   ['of which a drop-in goes', withDropIn, emptyConfig, undefined],
 ])('a unit %s', (_what, from, to, expected) => {
   expect(withdrawnUnits(from, to).get('x.service')).toBe(expected);

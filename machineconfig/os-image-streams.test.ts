@@ -35,6 +35,11 @@ test('what is wrong names the pool, the ConfigMap and what it has', () => {
   expect(streamProblem(pool(), undefined, undefined)).toBeUndefined();
 });
 
+test('what the ConfigMap has is repeated as far as a condition has room', () => {
+  const { problems } = streamProblem(pool('next'), { next: `os:${'x'.repeat(10_000)}` }, undefined) ?? {};
+  expect(problems?.[0]?.reason).toMatch(/has "os:x{50,200}" for "next"$/);
+});
+
 const poolNamed = (name: string, stream?: string) => ({
   metadata: { name },
   spec: stream === undefined ? {} : { osImageStream: { name: stream } },

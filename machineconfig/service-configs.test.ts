@@ -163,6 +163,11 @@ test('static pods end on workers, and never on control-plane nodes', () => {
   });
   expect(names(verdict?.generated ?? [])).toEqual(['99-worker-generated-kubelet']);
   expect(verdict?.poolProblems.map(({ pool }) => pool)).toEqual(['master', 'cp']);
+  const [other] = verdicts({
+    kubeletConfigs: [kubelet('b', { ...select('master'), kubeletConfig: { maxPods: 9 } })],
+  });
+  expect(other?.poolProblems).toEqual([]);
+  expect(names(other?.generated ?? [])).toEqual(['99-master-generated-kubelet']);
 });
 
 test('the container runtime is what the nodes of the pool report', () => {

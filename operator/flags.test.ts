@@ -209,6 +209,11 @@ test.each([
     expect(() => parsed([flag, url])).toThrow(why);
 });
 
+test.each(['locks', 'ftp://locks', 'https://user:secret@locks'])('--fleetlock-url %s is rejected', (url) => {
+  expect(() => parsed(['--fleetlock-url', 'https://locks', url])).toThrow('--fleetlock-url');
+  expect(() => parsed(['--fleetlock-url', 'https://locks', 'http://others:8080'])).not.toThrow();
+});
+
 test.each(['s3cret', 'ftp://s3cret', 'https://'])('--notify-url %s is rejected, and not printed', (url) => {
   const receiver = () => receiverOf(parsed(['--notify-url', url]));
   expect(receiver).toThrow(/^--notify-url or SHALE_NOTIFY_URL must be an http or https URL$/);

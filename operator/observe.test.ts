@@ -69,6 +69,18 @@ describe('pools', () => {
     expect(since()).toEqual(['pools infra']);
   });
 
+  it('another stream of worker is one for each pool that inherits it', () => {
+    const infra = ['due infra', 'pools infra', 'rendering infra after 700 ms'];
+    caches.pools.put(aPool('gpu', { osImageStream: { name: 'own' } }));
+    since();
+    caches.pools.put(aPool('worker', { osImageStream: { name: 'next' } }));
+    expect(since()).toEqual(expect.arrayContaining(infra));
+    caches.pools.put(aPool('worker', { osImageStream: { name: 'next' }, paused: true }));
+    expect(since().filter((key) => /infra|gpu/.test(key))).toEqual([]);
+    caches.pools.delete('worker');
+    expect(since().filter((key) => /infra|gpu/.test(key))).toEqual(infra);
+  });
+
   it.each([
     ['another spec', { metadata: { name: 'worker', generation: 2 } }, true],
     ['another configuration that every node runs', { status: { configuration: { name: 'r-2' } } }, true],

@@ -326,6 +326,25 @@ describe('builds that nobody needs', () => {
     expect(cluster.list(MachineOSBuilds)).toEqual([]);
   });
 
+  it('cost a list of the nodes and of the revisions, which no other pass does', async () => {
+    const client = cluster.client();
+    const listed: string[] = [];
+    const list: ApiClient['list'] = (kind, how) => {
+      listed.push(kind.kind);
+      return client.list(kind, how);
+    };
+    const counted = newController('shale:1', { ...client, list });
+    const many = () => listed.filter((kind) => ['MachineConfigNode', 'PoolRevision'].includes(kind));
+    setSwitch(ON);
+    expect(await reconcile(counted)).toEqual(WATCHING);
+    expect(listed).toContain('MachineOSBuild');
+    expect(many()).toEqual([]);
+    orphan('old', '1');
+    expect(await reconcile(counted)).toEqual(WATCHING);
+    expect(deleted).toHaveLength(1);
+    expect(many().toSorted()).toEqual(['MachineConfigNode', 'PoolRevision']);
+  });
+
   it('stay while a node runs their image, though the cache does not show it yet', async () => {
     orphan('used', '1');
     for (const each of informers) each.catchUp();

@@ -13,8 +13,8 @@ const LONGEST_PAUSE = 24 * 3_600_000;
  *
  * @param updates the successful updates of a pool's nodes to one target.
  * @param others those to other targets.
- * @returns those of the latest rollout: back to a pause that is too long for one, or in which a node took another
- *   target.
+ * @returns those of the latest rollout, newest first: back to a pause that is too long for one, or in which a node took
+ *   another target.
  */
 export function ofLatestRollout<T extends Span>(
   updates: readonly T[],

@@ -43,6 +43,15 @@ test('a node that ran the target before it was rolled out again is no part of th
   expect(timeLeft(busy, sameDay, NOW)).toEqual({ ms: 9 * MIN, updates: 2, of: 'this' });
 });
 
+test.each(['RolledBack', 'Failed'] as const)(
+  'an update with the result %s is no part of the pace',
+  (result) => {
+    const restored = node('updated', { last: update(31, 16, { ofTarget: true, result }) });
+    const members = [restored, done(11, 6), done(6, 1), ...waiting(2)];
+    expect(timeLeft(busy, members, NOW)).toEqual({ ms: 9 * MIN, updates: 2, of: 'this' });
+  },
+);
+
 test('of the rollout before, too, only the second time counts', () => {
   const at = (start: number, end: number) => node('staged', { last: update(start, end, { config: 'old' }) });
   const members = [at(90_000, 89_000), at(100, 95), at(95, 90)];

@@ -119,8 +119,9 @@ interface Pace {
   readonly end: number;
 }
 
+/** @param updates of one rollout, newest first. */
 function paceOf(updates: readonly TimedUpdate[]): Pace | undefined {
-  const latest = updates.toSorted((a, b) => b.end - a.end).slice(0, MOST_UPDATES);
+  const latest = updates.slice(0, MOST_UPDATES);
   const newest = latest[0];
   if (newest === undefined) return undefined;
   const start = Math.min(...latest.map((update) => update.start));

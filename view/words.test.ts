@@ -15,7 +15,16 @@ test.each([
   [3 * MINUTE, '3 min'],
   [3 * MINUTE + 5 * SECOND, '3 min 5 s'],
   [2 * HOUR + 10 * MINUTE, '2 h 10 min'],
+  [59_499, '59 s'],
+  [59_500, '1 min'],
+  [HOUR - 1_000, '59 min 59 s'],
+  [HOUR, '1 h'],
+  [2 * HOUR, '2 h'],
+  [48 * HOUR - MINUTE, '47 h 59 min'],
+  [48 * HOUR, '2 days'],
+  [72 * HOUR - SECOND, '2 days'],
   [72 * HOUR, '3 days'],
+  [-SECOND, '0 s'],
 ])('%i ms are %s', (ms, words) => {
   expect(duration(ms)).toBe(words);
 });

@@ -77,13 +77,14 @@ describe('the MachineConfig of an owner', () => {
     expect(refused).toEqual([{ owner: OWNER, why: expect.stringContaining('infra and worker name') }]);
   });
 
-  test('is not written where the pool could not be rendered with it', () => {
+  test('is not written where the pool could not be rendered with it, and nothing is refused without a change', () => {
     const infra = { ...pool, spec: { ...pool.spec, osImageStream: { name: 'none' } } };
     const workload = aWorkload({ objects: [infra, admins, own] });
     expect(decide(observed({ workload }))).toMatchObject({
       content: [],
       refused: [{ why: expect.stringContaining("can't be rendered") }],
     });
+    expect(decide(observed({ workload }, before))).toMatchObject({ content: [], refused: [] });
   });
 });
 

@@ -106,6 +106,12 @@ test.each<[string, Objects, Objects, string]>([
     ofMotd('it has a field or value that Shale does not know (defer)'),
   ],
   [
+    'values of another type',
+    {},
+    files({ ...motd, permissions: 644, owner: ['root'] }),
+    ofMotd('it has a field or value that Shale does not know (owner, permissions)'),
+  ],
+  [
     'two entries of one path',
     files(motd),
     files(motd, { ...motd, content: 'bye\n' }),

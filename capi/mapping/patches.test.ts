@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { everything } from '../../test/fixtures/capi/machine-objects.ts';
+import { everything, machineObjects } from '../../test/fixtures/capi/machine-objects.ts';
 import {
   isJsonObject,
   type Json,
   type JsonObject,
   type MachineObjects,
 } from '../contract/machine-objects.ts';
+import { readSettings } from '../contract/settings.ts';
 import { changedParts } from './part-changes.ts';
 import { machinePartsOf } from './parts-of.ts';
 import { patchesBetween, type SpecPlace } from './patches.ts';
@@ -139,6 +140,31 @@ function backwards(object: JsonObject): JsonObject {
       .map(([field, value]) => [field, isJsonObject(value) ? backwards(value) : value]),
   );
 }
+
+test.each<[string, JsonObject, JsonObject, JsonObject | undefined]>([
+  [
+    'another tag',
+    { disk: { image: 'v1', gib: 9 } },
+    { disk: { image: 'v2', gib: 9 } },
+    { disk: { image: 'v2' } },
+  ],
+  ['the first tag', { disk: { gib: 9 } }, { disk: { image: 'v1', gib: 9 } }, { disk: { image: 'v1' } }],
+  ['no tag any more', { disk: { image: 'v1' } }, { disk: {} }, { disk: { image: null } }],
+  ['the same tag', { disk: { image: 'v1' } }, { disk: { image: 'v1' } }, undefined],
+])('an image below other fields is patched alone: %s', (_what, from, to, expected) => {
+  const settings = readSettings({
+    imagePath: 'spec.template.spec.disk.image',
+    imageRepository: 'registry.example/os',
+  });
+  const [current, desired] = [
+    machineObjects({ infrastructure: from }),
+    machineObjects({ infrastructure: to }),
+  ];
+  const { infrastructure } = patchesBetween(current, desired, settings, 'machine');
+  expect(infrastructure === undefined ? undefined : JSON.parse(infrastructure)).toEqual(
+    expected && { spec: expected },
+  );
+});
 
 test('nothing differs between a machine and itself, and its patches are empty', () => {
   fc.assert(

@@ -122,6 +122,18 @@ describe('a reboot is asked for, and what was staged for the comparison goes, wh
     ['the image brings what no config has', {}, { 'usr/bin/tool': 'new' }, /\/usr\/bin is not the same/],
     ['the image has less', { 'usr/bin/tool': 'old' }, {}, /\/usr\/bin\/tool is not the same/],
     ['the image has another version', {}, { 'usr/lib/os-release': 'other' }, /os-release is not the same/],
+    [
+      'the image has another kernel',
+      {},
+      { 'usr/lib/modules/6.12.9/vmlinuz': 'kernel' },
+      /can't be applied live: .*a kernel and its modules take effect at boot only/,
+    ],
+    [
+      'the image has something beside /usr and /etc',
+      {},
+      { 'nix/store': 'x' },
+      /can't be applied live: \/nix differs/,
+    ],
     ['the image carries no config', {}, { [nodePaths.imageConfig]: undefined }, /no rendered config/],
   ])('%s', async (_name, disk, image, why) => {
     const { decide, calls } = await nodeAndImage(disk, image);

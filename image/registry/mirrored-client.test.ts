@@ -148,6 +148,17 @@ test('wrong content everywhere is not the registry that is away', async () => {
   });
 });
 
+test('what no place has as it must be, with bytes that nobody says are others, is no wrong answer', async () => {
+  const tooLarge = Buffer.alloc(4 * 1024 * 1024 + 1, ' ');
+  const place = () => startScriptedRegistry((_request, response) => response.end(tooLarge));
+  const [registry, other] = [await place(), await place()];
+  const client = mirrored(registry, { mirrors: [other] });
+  await expect(client.getManifest(parseReference(`${registry}/os:1`), signal)).rejects.toMatchObject({
+    name: 'ContentError',
+    message: expect.stringMatching(/larger than the limit.*nor was it elsewhere/),
+  });
+});
+
 test('a blocked image is refused before anybody is asked', async () => {
   const { host, asked } = await emptyRegistry();
   const client = mirrored(host, { more: 'blocked = true', mirrors: [] });

@@ -54,6 +54,28 @@ describe('Ignition 2', () => {
     expect(translated(v2({ passwd }, '2.1.0')).passwd?.users).toMatchObject([{ passwordHash: '' }]);
   });
 
+  it('reads every field of a user from 2.1 on, and those that 2.0 has', () => {
+    const user = {
+      name: 'core',
+      gecos: 'Core',
+      groups: ['wheel'],
+      homeDir: '/srv/core',
+      noCreateHome: true,
+      noLogInit: true,
+      noUserGroup: true,
+      passwordHash: '*',
+      primaryGroup: 'core',
+      sshAuthorizedKeys: ['ssh-ed25519 A a'],
+      shell: '/bin/sh',
+      system: true,
+      uid: 900,
+    };
+    const usersOf = (version: string) => translated(v2({ passwd: { users: [user] } }, version)).passwd?.users;
+    for (const version of ['2.1.0', '2.2.0']) expect(usersOf(version)).toEqual([user]);
+    const { name, passwordHash, sshAuthorizedKeys } = user;
+    expect(usersOf('2.0.0')).toEqual([{ name, passwordHash, sshAuthorizedKeys }]);
+  });
+
   it('makes append an append list', () => {
     const files = [root('/a', { append: true, contents: { source: 'data:,x' } })];
     expect(translated(v2({ storage: { files } })).storage?.files).toMatchObject([

@@ -131,6 +131,23 @@ test('a ConfigMap is read as it was written, and what nobody could have written 
   expect(readPushedImages(undefined)).toEqual(EMPTY);
 });
 
+test('the shortest names are read as they were written, and an entry without a name is left out', () => {
+  const entry = {
+    pool: 'p',
+    poolUID: 'u',
+    repository: 'r/o',
+    pushSecret: 's',
+    created: '2026-01-01T00:00:00Z',
+    digests: [digest(1)],
+  };
+  const record: PushedImagesRecord = new Map([['a', entry]]);
+  expect(readPushedImages(recordConfigMap(record))).toEqual(record);
+  for (const nameless of [{ pool: '' }, { pushSecret: '' }, { repository: '' }, { digests: [] }]) {
+    const { data } = recordConfigMap(new Map([['a', { ...entry, ...nameless }]]));
+    expect(readPushedImages({ data: data ?? {} }), JSON.stringify(nameless)).toEqual(EMPTY);
+  }
+});
+
 test('what is deleted is taken out of every build that names it, and a build with the last of its images', () => {
   const builds = [
     build('a', { pushedImages: [image(1), image(2)] }),

@@ -1,6 +1,7 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { nameTaken } from '../../machineconfig/generated-config.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { STREAM_PARENT } from '../../machineconfig/os-image-streams.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
@@ -54,6 +55,8 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
   const { name } = pool.metadata;
   const mirrors = registriesMachineConfig(name, { ...cluster.mirrors, controllerVersion: OFFLINE_VERSION });
   if (!mirrors.ok) return { ok: false, problems: mirrors.problems.map(formatProblem) };
+  const taken = mirrors.machineConfig && nameTakenIn(cluster.configs, mirrors.machineConfig);
+  if (taken !== undefined) return { ok: false, problems: [formatProblem(taken)] };
   const concerned = cluster.services.filter(({ pools }) => pools.includes(name));
   const invalid = concerned.flatMap((verdict) => serviceProblems(verdict, name));
   if (invalid.length > 0) return { ok: false, problems: invalid.map(formatObjectProblem) };
@@ -80,6 +83,13 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
   if (!parsed.ok) return { ok: false, problems: parsed.problems.map(formatProblem) };
   const warnings = [...mirrors.warnings.map(formatProblem), ...rendering.warnings.flatMap(problemLines)];
   return { ok: true, rendered: rendering.rendered, config: parsed.config, configs, warnings };
+}
+
+function nameTakenIn(configs: readonly MachineConfig[], generated: MachineConfig) {
+  return nameTaken(
+    generated,
+    configs.find(({ metadata }) => metadata.name === generated.metadata.name),
+  );
 }
 
 /** A layered pool that can be rendered. */

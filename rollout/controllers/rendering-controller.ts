@@ -3,7 +3,6 @@ import { IMAGE_CONFIG } from '../../api/image-sources.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import {
-  annotations,
   MACHINE_CONFIGURATION,
   OS_IMAGE_STREAMS_CONFIG_MAP,
   SIGNING_KEYS_CONFIG_MAP,
@@ -18,6 +17,7 @@ import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { storageOverrides } from '../../disruption/settings.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
+import { isGenerated, nameTaken } from '../../machineconfig/generated-config.ts';
 import { STREAM_PARENT } from '../../machineconfig/os-image-streams.ts';
 import { ParsedConfigs } from '../../machineconfig/parse-machine-config.ts';
 import { runningConfig, selectedConfigs } from '../../machineconfig/pools.ts';
@@ -217,8 +217,10 @@ export class RenderingController {
     const name = generatedName(pool);
     const present = caches.machineConfigs.get(name);
     const config = desired.machineConfig;
+    // A MachineConfig that an admin created under this name is neither overwritten nor deleted.
+    const taken = config && nameTaken(config, present);
+    if (taken !== undefined) return { ok: false, problems: [formatProblem(taken)] };
     if (config === undefined) {
-      // A MachineConfig that an admin created under this name is never deleted.
       if (present !== undefined && isGenerated(present))
         await client.delete(MachineConfigs, name, { signal });
     } else if (present === undefined) {
@@ -261,7 +263,9 @@ export class RenderingController {
       .filter((config) => !names.has(config.metadata.name) || !isGenerated(config));
     const generated = pools.flatMap((pool) => {
       const desired = this.#desiredRegistries(pool);
-      return desired.ok && desired.machineConfig !== undefined ? [desired.machineConfig] : [];
+      if (!desired.ok || desired.machineConfig === undefined) return [];
+      const present = caches.machineConfigs.get(generatedName(pool));
+      return nameTaken(desired.machineConfig, present) === undefined ? [desired.machineConfig] : [];
     });
     return [...others, ...generated];
   }
@@ -308,10 +312,6 @@ export class RenderingController {
 /** @returns the name under which a pool's generated registries config is kept (MCO's). */
 function generatedName({ metadata }: MachineConfigPool): string {
   return `99-${metadata.name}-generated-registries`;
-}
-
-function isGenerated({ metadata }: MachineConfig): boolean {
-  return metadata.annotations?.[annotations.generatedByController] !== undefined;
 }
 
 /** Compares as the API server would store it: key order aside, absent and undefined alike. */

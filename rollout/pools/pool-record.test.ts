@@ -24,6 +24,16 @@ describe('the record of a pool', () => {
     expect(recordOf(pool, all).map(recordedTarget)).toEqual([one, two]);
   });
 
+  it('has a revision that somebody else owns as well', () => {
+    const [first] = aRecord(pool, one) as [PoolRevision];
+    const other = { apiVersion: 'v1', kind: 'ConfigMap', name: 'backup', uid: 'uid-backup' };
+    const ownerReferences = [other, ...(first.metadata.ownerReferences ?? [])];
+    const shared = { ...first, metadata: { ...first.metadata, ownerReferences } };
+    expect(recordOf(pool, [shared])).toEqual([shared]);
+    const foreign = { ...first, metadata: { ...first.metadata, ownerReferences: [other] } };
+    expect(recordOf(pool, [foreign])).toEqual([]);
+  });
+
   it('has none that is being deleted, and none of an earlier pool of the same name', () => {
     const [first] = aRecord(pool, one) as [PoolRevision];
     const deleted = { ...first, metadata: { ...first.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };

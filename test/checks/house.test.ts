@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { upwardArrows } from './floors.ts';
-import { distancesTo, findCircles, importedSpecifiers } from './import-graph.ts';
+import { distancesTo, findCircles, importedSpecifiers, loadedSpecifiers } from './import-graph.ts';
 
 const graph = (edges: Record<string, string[]>) => new Map(Object.entries(edges));
 
@@ -8,6 +8,19 @@ describe('imports', () => {
   test('are found in every form, types included', () => {
     const source = `import a from './a.ts';\nimport type { B } from '../b.ts';\nexport { c } from './c.ts';\nconst d = await import('./d.ts');\nimport './e.ts';`;
     expect(importedSpecifiers(source)).toEqual(['./a.ts', '../b.ts', './c.ts', './d.ts', './e.ts']);
+  });
+
+  test('of types load nothing, those beside a value do', () => {
+    const source = [
+      "import './a.ts';",
+      "import type { B } from './b.ts';",
+      "export type { C } from './c.ts';",
+      "import type {\n  D,\n} from './d.ts';",
+      "import { type E, e } from './e.ts';",
+      'export type F = 1;',
+      "export { f } from './f.ts';",
+    ].join('\n');
+    expect(loadedSpecifiers(source)).toEqual(['./a.ts', './e.ts', './f.ts']);
   });
 });
 

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** What each file imports of the project, types included: paths from the project's root, with `/`. */
+/** What each file imports of the project, types included unless it is said otherwise: paths from the project's root, with `/`. */
 export type ImportGraph = ReadonlyMap<string, readonly string[]>;
 
 const IMPORT = /(?:\bfrom\s*|\bimport\s*\(\s*|\bimport\s+)['"]([^'"]+)['"]/g;
@@ -13,14 +13,26 @@ export function importedSpecifiers(source: string): string[] {
   return Array.from(source.matchAll(IMPORT), ([, specifier]) => specifier ?? '');
 }
 
+const TYPES = /\b(?:import|export)\s+type\s+(?:\{[^}]*\}|\*(?:\s+as\s+\w+)?|\w+)\s*from\s*['"][^'"]+['"]/g;
+
+/** @param source a module's text. @returns the specifiers of what it loads when it runs: types are erased. */
+export function loadedSpecifiers(source: string): string[] {
+  return importedSpecifiers(source.replaceAll(TYPES, ''));
+}
+
 /**
  * Reads the modules below some folders and what they import of one another.
  *
  * @param root the project's root.
  * @param folders paths from the root.
+ * @param specifiersOf what counts as an import.
  * @returns the graph; imports of packages and of files that don't exist are left out.
  */
-export function readImportGraph(root: string, folders: readonly string[]): ImportGraph {
+export function readImportGraph(
+  root: string,
+  folders: readonly string[],
+  specifiersOf: typeof importedSpecifiers = importedSpecifiers,
+): ImportGraph {
   const files = globSync(
     folders.map((folder) => `${folder}/**/*.{ts,tsx}`),
     {
@@ -30,7 +42,7 @@ export function readImportGraph(root: string, folders: readonly string[]): Impor
   ).map((file) => file.split(path.sep).join('/'));
   return new Map(
     files.sort().map((file) => {
-      const targets = importedSpecifiers(readFileSync(path.join(root, file), 'utf8'))
+      const targets = specifiersOf(readFileSync(path.join(root, file), 'utf8'))
         .filter((specifier) => specifier.startsWith('.'))
         .map((specifier) => path.posix.join(path.posix.dirname(file), specifier));
       return [file, [...new Set(targets)].filter((target) => existsSync(path.join(root, target)))];

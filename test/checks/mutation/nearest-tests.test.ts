@@ -51,6 +51,24 @@ describe('nearest tests', () => {
     ]);
   });
 
+  test('of the same folder are those nearer that are named after the same subject', () => {
+    const through = (name: string) => [`rollout/${name}.test.ts`, ['test/fixture.ts']] as const;
+    const shared = new Map<string, readonly string[]>([
+      ['test/fixture.ts', ['rollout/render-loop.ts']],
+      ['rollout/z.test.ts', ['rollout/render-loop.ts']],
+      ['cli/render-loop.test.ts', ['test/fixture.ts']],
+      ...['a', 'render-mirrors', 'rendering', 'render-loop-ends'].map(through),
+    ]);
+    expect(nearestTests(shared, 'rollout/render-loop.ts', 'unit')).toEqual([
+      'rollout/render-loop-ends.test.ts',
+      'rollout/render-mirrors.test.ts',
+      'rollout/z.test.ts',
+      'rollout/a.test.ts',
+      'rollout/rendering.test.ts',
+      'cli/render-loop.test.ts',
+    ]);
+  });
+
   test('of integration are in the same order', () => {
     expect(nearestTests(graph, 'image/append.ts', 'integration')).toEqual([
       'image/append.integration.test.ts',

@@ -3,7 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setup as bundlePrograms } from '../../fixtures/bundle-programs.ts';
 import { prepareRun } from '../../fixtures/prepare-run.ts';
-import { type ImportGraph, isTestFile, readImportGraph } from '../import-graph.ts';
+import { productRooms } from '../import-directions.ts';
+import { type ImportGraph, isTestFile, loadedSpecifiers, readImportGraph } from '../import-graph.ts';
 import { choose } from './choose.ts';
 import { mutantsOf } from './mutate.ts';
 import type { Project } from './nearest-tests.ts';
@@ -11,25 +12,8 @@ import { type Options, type Place, parseOptions, USAGE } from './options.ts';
 import { MutantTests, type PlacedMutant, type Verdict } from './try-mutants.ts';
 
 const root = path.join(import.meta.dirname, '../../..');
-const CODE = [
-  'oci',
-  'api',
-  'machineconfig',
-  'disruption',
-  'predict',
-  'image',
-  'cluster',
-  'builder',
-  'opt-in',
-  'rollout',
-  'operator',
-  'daemon',
-  'cli',
-  'page',
-  'x509',
-  'test',
-  'workshop',
-];
+/** What mutants and tests are found in: every room, so that a new one is never left out, and what tests are made of. */
+const CODE = [...productRooms, 'test', 'workshop'];
 
 /** How many of a sample's files are tried unchanged, before and after it. */
 const CONTROLS = 3;
@@ -41,7 +25,7 @@ interface Result {
 }
 
 class MutationRun {
-  readonly #graph: ImportGraph = readImportGraph(root, CODE);
+  readonly #graph: ImportGraph = readImportGraph(root, CODE, loadedSpecifiers);
   readonly #tests = new Map<Project, Promise<MutantTests>>();
   readonly #projects: readonly Project[];
 
