@@ -5,6 +5,7 @@ import { errorMessage } from '../../api/error-message.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
 import type { Json } from '../contract/machine-objects.ts';
+import { templateProblem } from './cloud-init-template.ts';
 import type { MachineFile, Writable } from './machine-parts.ts';
 
 /** An entry of `files` (bootstrap/kubeadm/v1beta2, type File). A field that isn't here may change what is written. */
@@ -28,28 +29,38 @@ interface FilesRead {
   readonly rest: readonly (readonly [field: string, json: string])[];
 }
 
-/** @param files `spec.files` of a KubeadmConfig. @returns them by path, as cloud-init writes them. */
-export function readFiles(files: Json | undefined): FilesRead {
+/**
+ * @param files `spec.files` of a KubeadmConfig. @param format its `spec.format`.
+ * @returns them by path, as cloud-init or Ignition writes them.
+ */
+export function readFiles(files: Json | undefined, format: Json | undefined): FilesRead {
   const named = z.array(Named).safeParse(files ?? []);
   if (!named.success) return { files: new Map(), rest: [['spec.files', canonicalJson(files)]] };
   const byPath = Map.groupBy(named.data, ({ path }) => path);
-  const read = [...byPath].map(([path, entries]) => [path, readEntries(entries)] as const);
+  const read = [...byPath].map(([path, entries]) => [path, readEntries(entries, format)] as const);
   return { files: new Map(read), rest: [] };
 }
 
-function readEntries(entries: readonly unknown[]): Writable<MachineFile> {
+function readEntries(entries: readonly unknown[], format: Json | undefined): Writable<MachineFile> {
   const [entry, ...others] = entries;
   const refused = (why: string) => ({ kind: 'refused', raw: canonicalJson(entries), why }) as const;
   if (others.length > 0) return refused('several entries name this path, and their order decides');
   const parsed = File.safeParse(entry);
   if (!parsed.success)
     return refused(`it has a field or value that Shale does not know (${issuesOf(parsed.error)})`);
+  const template = format === 'ignition' ? undefined : templateProblem(textOf(parsed.data));
+  if (template !== undefined) return refused(template);
   try {
     return { kind: 'writable', value: fileOf(parsed.data) };
   } catch (error) {
     if (error instanceof Unwritable) return refused(error.message);
     throw error;
   }
+}
+
+/** What of a file cloud-init sees; in base64 nothing looks like a template. */
+function textOf({ path, content = '' }: File): string {
+  return `${path}\n${content}`;
 }
 
 /** Contents may be confidential, so only names of fields are repeated. */
