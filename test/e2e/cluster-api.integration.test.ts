@@ -192,6 +192,19 @@ test('a machine that is deleted in the middle, and a Cluster that is paused, are
   expect(await filesOf()).toEqual([[CHRONY, contents('pool c')]]);
 });
 
+test('a machine of which nobody can tell what it had is not called updated', async () => {
+  const { call } = startReplica();
+  await startChange();
+  await management.deleteOlderSets(OWNER.name);
+  expect(await callUntilEnd(() => call('one'))).toEqual({
+    kind: 'failure',
+    message: expect.stringMatching(
+      /^MachineDeployment default\/workers has no other MachineSet .*, so nobody can tell/,
+    ),
+  });
+  expect([await handedOver('one'), await ownConfig()]).toEqual([false, undefined]);
+});
+
 test('a node that fails is reported, and given back', async () => {
   const { call } = startReplica();
   fleet.script('one', { actions: RESTART, fails: 'chronyd is not active', givesUp: true });
