@@ -263,3 +263,16 @@ test('a machine without a bootstrap config differs from one that has it', () => 
     'the kind of the bootstrap config',
   ]);
 });
+
+test('files that expand to more than a config may have together need a new machine', () => {
+  const content = gzipSync(Buffer.alloc(15 * 1024 * 1024)).toString('base64');
+  const all = Array.from({ length: 6 }, (_, at) => ({
+    path: `/etc/${at}`,
+    encoding: 'gzip+base64',
+    content,
+  }));
+  const { taken, refused } = changes({}, files(...all));
+  expect(taken).toHaveLength(4);
+  expect(refused).toHaveLength(2);
+  expect(refused[0]).toMatch(/^KubeadmConfig spec.files\[\/etc\/4\]: its content can not be decompressed/);
+});

@@ -37,11 +37,18 @@ export function readFiles(files: Json | undefined, format: Json | undefined): Fi
   const named = z.array(Named).safeParse(files ?? []);
   if (!named.success) return { files: new Map(), rest: [['spec.files', canonicalJson(files)]] };
   const byPath = Map.groupBy(named.data, ({ path }) => path);
-  const read = [...byPath].map(([path, entries]) => [path, readEntries(entries, format)] as const);
+  const how = { format, room: new Room() };
+  const read = [...byPath].map(([path, entries]) => [path, readEntries(entries, how)] as const);
   return { files: new Map(read), rest: [] };
 }
 
-function readEntries(entries: readonly unknown[], format: Json | undefined): Writable<MachineFile> {
+/** What is the same for all files of a KubeadmConfig. */
+interface Reading {
+  readonly format: Json | undefined;
+  readonly room: Room;
+}
+
+function readEntries(entries: readonly unknown[], { format, room }: Reading): Writable<MachineFile> {
   const [entry, ...others] = entries;
   const refused = (why: string) => ({ kind: 'refused', raw: canonicalJson(entries), why }) as const;
   if (others.length > 0) return refused('several entries name this path, and their order decides');
@@ -51,7 +58,7 @@ function readEntries(entries: readonly unknown[], format: Json | undefined): Wri
   const template = format === 'ignition' ? undefined : templateProblem(textOf(parsed.data));
   if (template !== undefined) return refused(template);
   try {
-    return { kind: 'writable', value: fileOf(parsed.data) };
+    return { kind: 'writable', value: fileOf(parsed.data, room) };
   } catch (error) {
     if (error instanceof Unwritable) return refused(error.message);
     throw error;
@@ -76,7 +83,7 @@ class Unwritable extends Error {
   override readonly name = 'Unwritable';
 }
 
-function fileOf(file: File): MachineFile {
+function fileOf(file: File, room: Room): MachineFile {
   const { path } = file;
   if (!path.startsWith('/') || posix.normalize(path) !== path || path.endsWith('/')) {
     throw new Unwritable('its path is not absolute, or has empty, "." or ".." elements');
@@ -89,7 +96,7 @@ function fileOf(file: File): MachineFile {
   if (file.contentFormat !== undefined && file.contentFormat !== 'Raw') {
     throw new Unwritable(`only Cluster API renders contents of the format ${file.contentFormat}`);
   }
-  return { path, mode: modeOf(file.permissions), ...ownerOf(file.owner), content: contentOf(file) };
+  return { path, mode: modeOf(file.permissions), ...ownerOf(file.owner), content: contentOf(file, room) };
 }
 
 /** Of cloud-init's write_files. */
@@ -116,11 +123,11 @@ function ownerOf(owner: string | undefined): Pick<MachineFile, 'user' | 'group'>
   return { user, group };
 }
 
-function contentOf({ content = '', encoding }: File): string {
+function contentOf({ content = '', encoding }: File, room: Room): string {
   const isBase64 = encoding === 'base64' || encoding === 'gzip+base64';
   if (isBase64 && !isCanonicalBase64(content)) throw new Unwritable('its content is not base64');
   const bytes = Buffer.from(content, isBase64 ? 'base64' : 'utf8');
-  const plain = encoding === 'gzip' || encoding === 'gzip+base64' ? gunzip(bytes) : bytes;
+  const plain = encoding === 'gzip' || encoding === 'gzip+base64' ? room.gunzip(bytes) : bytes;
   return plain.toString('base64');
 }
 
@@ -130,10 +137,21 @@ function isCanonicalBase64(content: string): boolean {
   return Buffer.from(text, 'base64').toString('base64') === text;
 }
 
-function gunzip(bytes: Buffer): Buffer {
-  try {
-    return gunzipSync(bytes, { maxOutputLength: DEFAULT_LIMITS.fileBytes });
-  } catch (error) {
-    throw new Unwritable(`its content can not be decompressed: ${errorMessage(error)}`, { cause: error });
+/** What files may decompress to together: a template of a megabyte could expand to a gigabyte. */
+class Room {
+  #bytes = DEFAULT_LIMITS.configBytes;
+
+  gunzip(bytes: Buffer): Buffer {
+    // None left: Node requires a limit of one byte at least.
+    const maxOutputLength = Math.max(1, Math.min(DEFAULT_LIMITS.fileBytes, this.#bytes));
+    try {
+      const plain = gunzipSync(bytes, { maxOutputLength });
+      this.#bytes -= plain.length;
+      return plain;
+    } catch (error) {
+      // It may have expanded as far as it could.
+      this.#bytes -= maxOutputLength;
+      throw new Unwritable(`its content can not be decompressed: ${errorMessage(error)}`, { cause: error });
+    }
   }
 }
