@@ -38,9 +38,9 @@ let management: ManagementUnderTest;
 const opened: WorkloadClusters[] = [];
 
 /** A replica of the extension. */
-function startReplica() {
+function startReplica(kind: typeof ManagementCluster = ManagementCluster) {
   const { client, connection } = management;
-  const managed = new ManagementCluster(client, new Discovery(connection));
+  const managed = new kind(client, new Discovery(connection));
   const workloads = new WorkloadClusters(managed, NAMESPACE);
   opened.push(workloads);
   const events = { normal: () => undefined, warning: () => undefined };
@@ -166,6 +166,30 @@ test('two replicas at once write the same', async () => {
   expect([await handedOver('one'), await isHeldOff('one')]).toEqual([false, false]);
   const { metadata } = (await ownConfig()) ?? {};
   expect(metadata?.generation).toBe(1);
+});
+
+test('what is handed over during a pass stays so', async () => {
+  const { call } = startReplica();
+  let isFirst = true;
+  class Interrupted extends ManagementCluster {
+    override async machinesOf(...asked: Parameters<ManagementCluster['machinesOf']>) {
+      const machines = await super.machinesOf(...asked);
+      if (isFirst) {
+        isFirst = false;
+        await startChange();
+        await vi.waitFor(
+          async () => {
+            await call('one');
+            expect(await handedOver('one')).toBe(true);
+          },
+          { timeout: patience(15_000), interval: 50 },
+        );
+      }
+      return machines;
+    }
+  }
+  await startReplica(Interrupted).pass();
+  expect(await handedOver('one')).toBe(true);
 });
 
 test('a machine that is deleted in the middle, and a Cluster that is paused, are taken back', async () => {
