@@ -8,6 +8,7 @@ import { Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import type { KubernetesObject } from '../../api/object.ts';
 import { NotKnownNow } from '../../capi/clusters/clusters.ts';
 import { LiveClusters } from '../../capi/clusters/live-clusters.ts';
 import { ManagementCluster } from '../../capi/clusters/management.ts';
@@ -43,7 +44,10 @@ function startReplica(kind: typeof ManagementCluster = ManagementCluster) {
   const managed = new kind(client, new Discovery(connection));
   const workloads = new WorkloadClusters(managed, NAMESPACE);
   opened.push(workloads);
-  const events = { normal: () => undefined, warning: () => undefined };
+  const warnings = new Set<string>();
+  const warning = ({ metadata: { name } }: KubernetesObject, reason: string, message: string) =>
+    warnings.add(`${name} ${reason}: ${message}`);
+  const events = { normal: () => undefined, warning };
   const reported = new Map();
   const options = { management: managed, workloads, events, log, extensionConfig: 'shale', reported };
   const clusters = new LiveClusters({ ...options, now: () => new Date() });
@@ -51,7 +55,7 @@ function startReplica(kind: typeof ManagementCluster = ManagementCluster) {
     const machine = { namespace: 'default', name };
     return clusters.updateMachine({ cluster: management.cluster, machine } as never, deadline(30_000));
   };
-  return { clusters, call, pass: () => passOver({ ...options, intervalMs: 0 }, deadline(60_000)) };
+  return { clusters, call, warnings, pass: () => passOver({ ...options, intervalMs: 0 }, deadline(60_000)) };
 }
 
 /** Calls the hook as Cluster API does, sooner than it asks for. @returns its answer once it is not in progress. */
@@ -230,13 +234,14 @@ test('a machine of which nobody can tell what it had is not called updated', asy
 });
 
 test('a node that fails is reported, and given back', async () => {
-  const { call } = startReplica();
+  const { call, warnings } = startReplica();
   fleet.script('one', { actions: RESTART, fails: 'chronyd is not active', givesUp: true });
   await startChange();
   expect(await callUntilEnd(() => call('one'))).toEqual({
     kind: 'failure',
     message: expect.stringContaining('chronyd is not active'),
   });
+  expect([...warnings]).toEqual([expect.stringMatching(/^one InPlaceUpdateFailed: .*chronyd is not active/)]);
   await vi.waitFor(
     async () => {
       await call('one');
