@@ -151,6 +151,12 @@ const meanings = {
     },
   },
   'capi-extension': {
+    Machine: {
+      Warning: {
+        InPlaceUpdateFailed:
+          'the machine can’t be updated in place, or its node failed; with the reason. Cluster API asks again',
+      },
+    },
     'MachineDeployment, KubeadmControlPlane': {
       Normal: {
         NewMachinesNeeded:

@@ -28,7 +28,7 @@ export interface KeepUpOptions {
 /** One Cluster, and where its owners' templates are to be followed. */
 export interface KeptCluster {
   readonly cluster: CapiCluster;
-  /** Of the Cluster. */
+  /** Of the Cluster, as they were a moment ago. */
   readonly machines: readonly Machine[];
   readonly workload: WorkloadCluster;
   readonly settings: MachineSettings;
@@ -41,12 +41,14 @@ export interface KeptCluster {
  * @throws {NotKnownNow} when one of the clusters can't be read or written.
  */
 export async function keepUp(options: KeepUpOptions, kept: KeptCluster, signal: AbortSignal): Promise<void> {
-  const { cluster, machines, workload, settings } = kept;
+  const { cluster, workload, settings } = kept;
   const named = await workload.owners(signal);
   // Most clusters have no pool that Cluster API drives; for the others all is read.
-  if (named.length === 0 && !machines.some(concernsShale)) return;
+  if (named.length === 0 && !kept.machines.some(concernsShale)) return;
   const owners = await followedOwners(options, kept, named, signal);
   const state = await workload.read(signal);
+  // After the nodes: of a node that was handed over since the Machines were read, none seems to be updated.
+  const machines = await options.management.machinesOf(referenceOf(cluster), signal);
   const observed = { isPaused: isPaused(cluster), settings, owners, machines, workload: state };
   const upkeep = decideUpkeep(observed, holdsOff);
   for (const owner of named) await reportRefusal(options, owner, whyRefused(upkeep, owner), signal);

@@ -47,6 +47,9 @@ export class LiveClusters implements Clusters {
       const observed = await this.#observe(update, workload, bounded);
       const { writes, answer } = decideUpdate(observed);
       for (const write of writes) await this.#carryOut(write, observed, workload, bounded);
+      // The condition of a Machine says only that it failed (machine_controller_inplace_update.go).
+      if (answer.kind === 'failure' && observed.machine !== undefined)
+        this.#options.events.warning(observed.machine, 'InPlaceUpdateFailed', answer.message);
       return answer;
     });
   }

@@ -69,7 +69,9 @@ export class TemplateReader {
     const [current, ...older] = await Promise.all(
       [deployment, ...own].map((each) => this.#template(each.spec.template.spec, namespace, signal)),
     );
-    return { current: known(current), older };
+    // While one of its machines is updated there is the set that it came from.
+    const why = `MachineDeployment ${namespace}/${name} has no other MachineSet to compare with`;
+    return { current: known(current), older: own.length > 1 ? older : [{ kind: 'gone' as const, why }] };
   }
 
   /** A control plane has its bootstrap config in itself, and no MachineSets: its Machines say what they have. */

@@ -1,5 +1,8 @@
+import { parseReboot } from '../../api/annotation-requests.ts';
 import { outcomeOf } from '../../api/build-outcome.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { annotations } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
 import { shortList } from '../../api/plural.ts';
 import { type Cost, isAtLeast } from '../../predict/cost.ts';
@@ -40,6 +43,7 @@ const REASONS: readonly ((change: PredictedChange) => string | undefined)[] = [
   },
   ({ malformed }) => first('objects of the workload cluster can not be read', malformed),
   ({ plan }) => first('the prediction has warnings', plan.warnings ?? []),
+  ({ prediction: { nodes } }) => first('more than this change is due', nodes.flatMap(dueOn).toSorted()),
   (change) => first('no build is known of the image that nodes run', nodesOfUnknownImage(change)),
 ];
 
@@ -54,6 +58,34 @@ export function availabilityOf(change: PredictedChange): Availability {
 
 function first(what: string, lines: readonly string[]): string | undefined {
   return lines.length === 0 ? undefined : `${what}: ${shortList(lines, NAMED, '; ')}`;
+}
+
+/**
+ * The gate holds back whatever disrupts a node of a driven pool, so a node that is handed over for this change does what
+ * it has waited for, too.
+ */
+function dueOn({ node }: PredictedChange['prediction']['nodes'][number]): readonly string[] {
+  const { metadata, status } = node;
+  const isDegraded = status?.conditions?.some(
+    ({ type, status: is }) => type === 'NodeDegraded' && is === 'True',
+  );
+  return [
+    ...(isRebootDue(node) ? [`a reboot of node ${metadata.name} is requested`] : []),
+    ...(status?.plan?.liveFailure === undefined
+      ? []
+      : [`node ${metadata.name} reboots because a live update failed`]),
+    ...(isDegraded === true ? [`node ${metadata.name} has failed`] : []),
+  ];
+}
+
+function isRebootDue({ metadata, status }: MachineConfigNode): boolean {
+  const text = metadata.annotations?.[annotations.reboot];
+  try {
+    return text !== undefined && parseReboot(text).bootID === status?.bootID;
+  } catch {
+    // The daemon reports a request that can't be read, and doesn't carry it out.
+    return false;
+  }
 }
 
 /**

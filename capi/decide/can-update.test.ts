@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { formatRebootRequest } from '../../api/annotation-requests.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { machineConfig } from '../../machineconfig/testdata/build.ts';
 import { everything, machineObjects } from '../../test/fixtures/capi/machine-objects.ts';
 import { base, drivenBy, workers, workload } from '../../test/fixtures/capi/workload.ts';
-import { aBuild, aMachineOSConfig, aSuccess, image } from '../../test/fixtures/objects.ts';
+import { aBuild, aMachineOSConfig, aSuccess, condition, image } from '../../test/fixtures/objects.ts';
 import { files } from '../../test/fixtures/rendering.ts';
 import type { JsonObject } from '../contract/machine-objects.ts';
 import { ownedConfigName } from '../mapping/owned-config.ts';
@@ -68,7 +70,24 @@ const layered = {
   spec: { ...aMachineOSConfig('worker').spec, baseImage: image('1') },
 };
 
+/** @returns a workload cluster with a request to reboot a node. */
+function withRebootOf(name: string, bootID: string): WorkloadState {
+  const state = workload([drivenBy()], { bootID: 'this boot' });
+  const request = formatRebootRequest({ bootID, by: '', reason: '', at: '' });
+  const machineConfigNodes = state.machineConfigNodes.map((node) =>
+    node.metadata.name === name
+      ? { ...node, metadata: { ...node.metadata, annotations: { [annotations.reboot]: request } } }
+      : node,
+  );
+  return { ...state, machineConfigNodes };
+}
+
 describe('affectsAvailability', () => {
+  test('a reboot that was requested of an earlier boot is over', () => {
+    const answer = answerTo({}, file('/etc/live'), withRebootOf('worker-1', 'an earlier boot'));
+    expect(answer).toMatchObject({ kind: 'inPlace', affectsAvailability: false });
+  });
+
   test.each<[string, Objects, boolean]>([
     ['nothing to do', file('/etc/live', { owner: 'root' }), false],
     ['a reload', file('/etc/reload'), false],
@@ -96,6 +115,18 @@ describe('affectsAvailability', () => {
       file('/etc/live'),
       workload([drivenBy()], { configVersion: { current: 'rendered-worker-old', desired: 'a' } }),
       'nodes need a reboot',
+    ],
+    [
+      'a node whose requested reboot waits to be handed over',
+      file('/etc/live'),
+      withRebootOf('worker-1', 'this boot'),
+      'more than this change is due: a reboot of node worker-1 is requested',
+    ],
+    [
+      'a node that has failed',
+      file('/etc/live'),
+      workload([drivenBy()], { conditions: [condition('NodeDegraded', 'True')] }),
+      'more than this change is due: node worker-0 has failed; node worker-1 has failed',
     ],
     [
       'an object that can not be read',

@@ -52,6 +52,18 @@ test.each<[string, Objects, Objects, readonly string[]]>([
     files(motd),
     ['file /etc/motd'],
   ],
+  [
+    'what only looks like a template of cloud-init, in base64',
+    files(motd),
+    files({ ...motd, encoding: 'base64', content: Buffer.from('{{ a }}\n').toString('base64') }),
+    ['file /etc/motd'],
+  ],
+  [
+    'what only looks like a template of cloud-init, for Ignition',
+    { bootstrap: { files: [motd], format: 'ignition' } },
+    { bootstrap: { files: [{ ...motd, content: '{{ a }}\n' }], format: 'ignition' } },
+    ['file /etc/motd'],
+  ],
   ['servers', {}, { bootstrap: { ntp: { servers: ['a.example'] } } }, ['ntp']],
   ['a key', core({}), core({ sshAuthorizedKeys: ['ssh-ed25519 A a'] }), ['keys core']],
   [
@@ -75,6 +87,7 @@ test.each<[string, Objects, Objects, readonly string[]]>([
 const REST = 'Shale can not change it on a machine';
 const STAYS = 'what the machine came with can not be taken away in place';
 const KEY_STAYS = 'a key that was removed would stay in ~/.ssh/authorized_keys, where cloud-init wrote it';
+const JINJA = 'it has {{, {% or {#, which cloud-init replaces on each machine';
 const key = 'KubeadmConfig spec.users[core].sshAuthorizedKeys';
 const ofMotd = (why: string) => `KubeadmConfig spec.files[/etc/motd]: ${why}`;
 const ofNtp = (why: string) => `KubeadmConfig spec.ntp: ${why}`;
@@ -92,6 +105,19 @@ test.each<[string, Objects, Objects, string]>([
     files(motd),
     files({ path: '/etc/motd', contentFrom: { secret: { name: 'a', key: 'b' } } }),
     ofMotd('its content comes from a Secret, and no secret may be in an image'),
+  ],
+  [
+    'a template of cloud-init',
+    files(motd),
+    files({ ...motd, content: 'I am {{ ds.meta_data.local_hostname }}\n' }),
+    ofMotd(JINJA),
+  ],
+  ['a comment of such a template', {}, files({ ...motd, content: 'echo ${#names[@]}\n' }), ofMotd(JINJA)],
+  [
+    'a key that is such a template',
+    core({}),
+    core({ sshAuthorizedKeys: ['ssh-ed25519 A {{ ds.meta_data.local_hostname }}'] }),
+    `${key}: ${JINJA}`,
   ],
   [
     'a template',
@@ -248,4 +274,17 @@ test('a machine without a bootstrap config differs from one that has it', () => 
     'KubeadmConfig spec.joinConfiguration',
     'the kind of the bootstrap config',
   ]);
+});
+
+test('files that expand to more than a config may have together need a new machine', () => {
+  const content = gzipSync(Buffer.alloc(15 * 1024 * 1024)).toString('base64');
+  const all = Array.from({ length: 6 }, (_, at) => ({
+    path: `/etc/${at}`,
+    encoding: 'gzip+base64',
+    content,
+  }));
+  const { taken, refused } = changes({}, files(...all));
+  expect(taken).toHaveLength(4);
+  expect(refused).toHaveLength(2);
+  expect(refused[0]).toMatch(/^KubeadmConfig spec.files\[\/etc\/4\]: its content can not be decompressed/);
 });

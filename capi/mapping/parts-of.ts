@@ -49,7 +49,7 @@ export function machinePartsOf(
   const { image, rest: infrastructureRest } = readImage(infrastructure.spec, settings);
   const isKubeadm = bootstrap?.kind === KUBEADM_CONFIG;
   const { files, ntp, users, ...bootstrapRest } = bootstrap?.spec ?? {};
-  const filesRead = readFiles(isKubeadm ? files : undefined);
+  const filesRead = readFiles(isKubeadm ? files : undefined, bootstrapRest['format']);
   const usersRead = readUsers(isKubeadm ? users : undefined, settings.nodeUser);
   return {
     version: typeof machine['version'] === 'string' ? machine['version'] : undefined,

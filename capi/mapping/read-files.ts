@@ -5,6 +5,7 @@ import { errorMessage } from '../../api/error-message.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
 import type { Json } from '../contract/machine-objects.ts';
+import { templateProblem } from './cloud-init-template.ts';
 import type { MachineFile, Writable } from './machine-parts.ts';
 
 /** An entry of `files` (bootstrap/kubeadm/v1beta2, type File). A field that isn't here may change what is written. */
@@ -28,28 +29,45 @@ interface FilesRead {
   readonly rest: readonly (readonly [field: string, json: string])[];
 }
 
-/** @param files `spec.files` of a KubeadmConfig. @returns them by path, as cloud-init writes them. */
-export function readFiles(files: Json | undefined): FilesRead {
+/**
+ * @param files `spec.files` of a KubeadmConfig. @param format its `spec.format`.
+ * @returns them by path, as cloud-init or Ignition writes them.
+ */
+export function readFiles(files: Json | undefined, format: Json | undefined): FilesRead {
   const named = z.array(Named).safeParse(files ?? []);
   if (!named.success) return { files: new Map(), rest: [['spec.files', canonicalJson(files)]] };
   const byPath = Map.groupBy(named.data, ({ path }) => path);
-  const read = [...byPath].map(([path, entries]) => [path, readEntries(entries)] as const);
+  const how = { format, room: new Room() };
+  const read = [...byPath].map(([path, entries]) => [path, readEntries(entries, how)] as const);
   return { files: new Map(read), rest: [] };
 }
 
-function readEntries(entries: readonly unknown[]): Writable<MachineFile> {
+/** What is the same for all files of a KubeadmConfig. */
+interface Reading {
+  readonly format: Json | undefined;
+  readonly room: Room;
+}
+
+function readEntries(entries: readonly unknown[], { format, room }: Reading): Writable<MachineFile> {
   const [entry, ...others] = entries;
   const refused = (why: string) => ({ kind: 'refused', raw: canonicalJson(entries), why }) as const;
   if (others.length > 0) return refused('several entries name this path, and their order decides');
   const parsed = File.safeParse(entry);
   if (!parsed.success)
     return refused(`it has a field or value that Shale does not know (${issuesOf(parsed.error)})`);
+  const template = format === 'ignition' ? undefined : templateProblem(textOf(parsed.data));
+  if (template !== undefined) return refused(template);
   try {
-    return { kind: 'writable', value: fileOf(parsed.data) };
+    return { kind: 'writable', value: fileOf(parsed.data, room) };
   } catch (error) {
     if (error instanceof Unwritable) return refused(error.message);
     throw error;
   }
+}
+
+/** What of a file cloud-init sees; in base64 nothing looks like a template. */
+function textOf({ path, content = '' }: File): string {
+  return `${path}\n${content}`;
 }
 
 /** Contents may be confidential, so only names of fields are repeated. */
@@ -65,7 +83,7 @@ class Unwritable extends Error {
   override readonly name = 'Unwritable';
 }
 
-function fileOf(file: File): MachineFile {
+function fileOf(file: File, room: Room): MachineFile {
   const { path } = file;
   if (!path.startsWith('/') || posix.normalize(path) !== path || path.endsWith('/')) {
     throw new Unwritable('its path is not absolute, or has empty, "." or ".." elements');
@@ -78,7 +96,7 @@ function fileOf(file: File): MachineFile {
   if (file.contentFormat !== undefined && file.contentFormat !== 'Raw') {
     throw new Unwritable(`only Cluster API renders contents of the format ${file.contentFormat}`);
   }
-  return { path, mode: modeOf(file.permissions), ...ownerOf(file.owner), content: contentOf(file) };
+  return { path, mode: modeOf(file.permissions), ...ownerOf(file.owner), content: contentOf(file, room) };
 }
 
 /** Of cloud-init's write_files. */
@@ -105,11 +123,11 @@ function ownerOf(owner: string | undefined): Pick<MachineFile, 'user' | 'group'>
   return { user, group };
 }
 
-function contentOf({ content = '', encoding }: File): string {
+function contentOf({ content = '', encoding }: File, room: Room): string {
   const isBase64 = encoding === 'base64' || encoding === 'gzip+base64';
   if (isBase64 && !isCanonicalBase64(content)) throw new Unwritable('its content is not base64');
   const bytes = Buffer.from(content, isBase64 ? 'base64' : 'utf8');
-  const plain = encoding === 'gzip' || encoding === 'gzip+base64' ? gunzip(bytes) : bytes;
+  const plain = encoding === 'gzip' || encoding === 'gzip+base64' ? room.gunzip(bytes) : bytes;
   return plain.toString('base64');
 }
 
@@ -119,10 +137,21 @@ function isCanonicalBase64(content: string): boolean {
   return Buffer.from(text, 'base64').toString('base64') === text;
 }
 
-function gunzip(bytes: Buffer): Buffer {
-  try {
-    return gunzipSync(bytes, { maxOutputLength: DEFAULT_LIMITS.fileBytes });
-  } catch (error) {
-    throw new Unwritable(`its content can not be decompressed: ${errorMessage(error)}`, { cause: error });
+/** What files may decompress to together: a template of a megabyte could expand to a gigabyte. */
+class Room {
+  #bytes = DEFAULT_LIMITS.configBytes;
+
+  gunzip(bytes: Buffer): Buffer {
+    // None left: Node requires a limit of one byte at least.
+    const maxOutputLength = Math.max(1, Math.min(DEFAULT_LIMITS.fileBytes, this.#bytes));
+    try {
+      const plain = gunzipSync(bytes, { maxOutputLength });
+      this.#bytes -= plain.length;
+      return plain;
+    } catch (error) {
+      // It may have expanded as far as it could.
+      this.#bytes -= maxOutputLength;
+      throw new Unwritable(`its content can not be decompressed: ${errorMessage(error)}`, { cause: error });
+    }
   }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import type { Json } from '../contract/machine-objects.ts';
+import { templateProblem } from './cloud-init-template.ts';
 import type { Writable } from './machine-parts.ts';
 
 const Users = z.array(z.looseObject({ name: z.string() }));
@@ -36,6 +37,8 @@ export function readUsers(users: Json | undefined, nodeUser: string): UsersRead 
 function readKeys(keys: unknown): Writable<readonly string[]> {
   const parsed = Keys.safeParse(keys);
   const areLines = parsed.data?.every((key) => key.trim() !== '' && !/[\r\n]/.test(key)) ?? false;
-  if (parsed.success && areLines) return { kind: 'writable', value: parsed.data };
-  return { kind: 'refused', raw: canonicalJson(keys), why: 'a key is not one line of authorized_keys' };
+  const refused = (why: string) => ({ kind: 'refused', raw: canonicalJson(keys), why }) as const;
+  if (!parsed.success || !areLines) return refused('a key is not one line of authorized_keys');
+  const template = templateProblem(parsed.data.join('\n'));
+  return template === undefined ? { kind: 'writable', value: parsed.data } : refused(template);
 }

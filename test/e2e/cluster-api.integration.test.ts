@@ -8,6 +8,7 @@ import { Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import type { KubernetesObject } from '../../api/object.ts';
 import { NotKnownNow } from '../../capi/clusters/clusters.ts';
 import { LiveClusters } from '../../capi/clusters/live-clusters.ts';
 import { ManagementCluster } from '../../capi/clusters/management.ts';
@@ -38,12 +39,15 @@ let management: ManagementUnderTest;
 const opened: WorkloadClusters[] = [];
 
 /** A replica of the extension. */
-function startReplica() {
+function startReplica(kind: typeof ManagementCluster = ManagementCluster) {
   const { client, connection } = management;
-  const managed = new ManagementCluster(client, new Discovery(connection));
+  const managed = new kind(client, new Discovery(connection));
   const workloads = new WorkloadClusters(managed, NAMESPACE);
   opened.push(workloads);
-  const events = { normal: () => undefined, warning: () => undefined };
+  const warnings = new Set<string>();
+  const warning = ({ metadata: { name } }: KubernetesObject, reason: string, message: string) =>
+    warnings.add(`${name} ${reason}: ${message}`);
+  const events = { normal: () => undefined, warning };
   const reported = new Map();
   const options = { management: managed, workloads, events, log, extensionConfig: 'shale', reported };
   const clusters = new LiveClusters({ ...options, now: () => new Date() });
@@ -51,7 +55,7 @@ function startReplica() {
     const machine = { namespace: 'default', name };
     return clusters.updateMachine({ cluster: management.cluster, machine } as never, deadline(30_000));
   };
-  return { clusters, call, pass: () => passOver({ ...options, intervalMs: 0 }, deadline(60_000)) };
+  return { clusters, call, warnings, pass: () => passOver({ ...options, intervalMs: 0 }, deadline(60_000)) };
 }
 
 /** Calls the hook as Cluster API does, sooner than it asks for. @returns its answer once it is not in progress. */
@@ -168,6 +172,30 @@ test('two replicas at once write the same', async () => {
   expect(metadata?.generation).toBe(1);
 });
 
+test('what is handed over during a pass stays so', async () => {
+  const { call } = startReplica();
+  let isFirst = true;
+  class Interrupted extends ManagementCluster {
+    override async machinesOf(...asked: Parameters<ManagementCluster['machinesOf']>) {
+      const machines = await super.machinesOf(...asked);
+      if (isFirst) {
+        isFirst = false;
+        await startChange();
+        await vi.waitFor(
+          async () => {
+            await call('one');
+            expect(await handedOver('one')).toBe(true);
+          },
+          { timeout: patience(15_000), interval: 50 },
+        );
+      }
+      return machines;
+    }
+  }
+  await startReplica(Interrupted).pass();
+  expect(await handedOver('one')).toBe(true);
+});
+
 test('a machine that is deleted in the middle, and a Cluster that is paused, are taken back', async () => {
   const { call, pass } = startReplica();
   for (const name of MACHINES) fleet.script(name, { actions: RESTART, waitsBefore: 'staging' });
@@ -192,14 +220,28 @@ test('a machine that is deleted in the middle, and a Cluster that is paused, are
   expect(await filesOf()).toEqual([[CHRONY, contents('pool c')]]);
 });
 
-test('a node that fails is reported, and given back', async () => {
+test('a machine of which nobody can tell what it had is not called updated', async () => {
   const { call } = startReplica();
+  await startChange();
+  await management.deleteOlderSets(OWNER.name);
+  expect(await callUntilEnd(() => call('one'))).toEqual({
+    kind: 'failure',
+    message: expect.stringMatching(
+      /^MachineDeployment default\/workers has no other MachineSet .*, so nobody can tell/,
+    ),
+  });
+  expect([await handedOver('one'), await ownConfig()]).toEqual([false, undefined]);
+});
+
+test('a node that fails is reported, and given back', async () => {
+  const { call, warnings } = startReplica();
   fleet.script('one', { actions: RESTART, fails: 'chronyd is not active', givesUp: true });
   await startChange();
   expect(await callUntilEnd(() => call('one'))).toEqual({
     kind: 'failure',
     message: expect.stringContaining('chronyd is not active'),
   });
+  expect([...warnings]).toEqual([expect.stringMatching(/^one InPlaceUpdateFailed: .*chronyd is not active/)]);
   await vi.waitFor(
     async () => {
       await call('one');
