@@ -9,11 +9,10 @@ import {
 import type { NodeStep } from '../pools/node-step.ts';
 
 /**
- * What a pass over a pool does on a node, by its step and what else it writes; each fails and is reported by itself.
- * Steps that follow one another while a node is led to its target are one: what prevents them has not ended with the
- * first of them.
+ * What the steps of a node do; each fails and is reported by itself. Steps that follow one another while a node is led
+ * to its target are one: what prevents them has not ended with the first of them.
  */
-const DOING = {
+const OF_STEPS = {
   take: 'carrying out its update',
   drain: 'carrying out its update',
   'keep-lease': 'carrying out its update',
@@ -22,10 +21,16 @@ const DOING = {
   'let-go': 'releasing it',
   suspend: 'withdrawing its permission to update',
   none: 'leaving it alone',
+} as const satisfies Readonly<Record<NodeStep['kind'], string>>;
+
+/** What else a pass over a pool writes on a node. */
+const OF_WRITES = {
   create: 'creating its MachineConfigNode',
   assign: 'assigning its target',
   admit: 'removing its startup taint',
-} as const satisfies Readonly<Record<NodeStep['kind'] | 'create' | 'assign' | 'admit', string>>;
+} as const;
+
+const DOING = { ...OF_STEPS, ...OF_WRITES };
 export type NodeTaskKind = keyof typeof DOING;
 
 const OF_PASSES: ReadonlySet<string> = new Set(Object.values(DOING));

@@ -19,7 +19,7 @@ import { decidePool, lookAgainAfter, type PoolDecision, withoutNewTargets } from
 import { withFailures } from '../pools/failing-steps.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
 import { isNew } from '../pools/node-availability.ts';
-import { formatPoolTarget, type PoolStatusInputs } from '../pools/pool-conditions.ts';
+import { formatPoolTarget, type StatusFindings } from '../pools/pool-conditions.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import { poolStatus, statusWait } from '../pools/pool-status.ts';
 import { configOf } from '../pools/pool-target.ts';
@@ -239,36 +239,24 @@ export class PoolController {
   async #writeStatus(
     observation: ObservedPool,
     decision: PoolDecision,
-    findings: Pick<PoolStatusInputs, 'notes' | 'stuckDrains' | 'overdueHooks'>,
+    findings: StatusFindings,
     signal: AbortSignal,
   ): Promise<number> {
     const { client, caches, now } = this.#parts;
-    const { settings, target, decided, rollback } = observation;
     const { name } = observation.pool.metadata;
-    const machineCount = observation.nodes.length + decision.settled.nodes;
     const before = observation.pool.status;
-    const { events } = this.#reporters(observation.pool, configOf(target));
+    const { events } = this.#reporters(observation.pool, configOf(observation.target));
     const current = caches.pools.get(name) ?? observation.pool;
-    const streamOfConfig = (config: string) =>
-      caches.machineConfigs.get(config)?.metadata.annotations?.[annotations.osImageStream];
-    const parts = this.#parts.statusParts.map((of) => of(observation.members.names()));
-    const disputes = this.#parts.membership.disputesOf(name);
-    const failing = this.#failures.of(name);
-    const { notes, stuckDrains, overdueHooks } = findings;
     const inputs = {
-      settings,
-      target,
-      decided,
-      machineCount,
+      observation,
+      machineCount: observation.nodes.length + decision.settled.nodes,
       decision,
-      notes,
-      stuckDrains,
-      overdueHooks,
-      streamOfConfig,
-      deadline: rollback.deadline,
-      failing,
-      disputes,
-      parts,
+      findings,
+      failing: this.#failures.of(name),
+      disputes: this.#parts.membership.disputesOf(name),
+      streamOfConfig: (config: string) =>
+        caches.machineConfigs.get(config)?.metadata.annotations?.[annotations.osImageStream],
+      parts: this.#parts.statusParts.map((of) => of(observation.members.names())),
     };
     const compute = (pool: MachineConfigPool) => poolStatus({ ...inputs, pool }, now());
     const wait = statusWait(current.status, compute(current), this.#statusWrittenAt.get(name), now());

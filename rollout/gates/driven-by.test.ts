@@ -7,13 +7,13 @@ import { STARTUP_TAINTS } from '../../api/startup-taint.ts';
 import {
   aMachineConfigNode,
   aNode,
-  aPool,
   condition,
   REBOOT,
   RESTART,
   someSettings,
 } from '../../test/fixtures/objects.ts';
 import { decide, NEXT, observed } from '../../test/fixtures/pool-decided.ts';
+import { inputs } from '../../test/fixtures/pool-status-inputs.ts';
 import { formatDriven } from '../pools/driven-nodes.ts';
 import { handoverOf } from '../pools/handover.ts';
 import { startupOf } from '../pools/new-node.ts';
@@ -225,9 +225,7 @@ describe('the condition Updating of a pool that Cluster API drives', () => {
   const settings = someSettings({ drivenBy: owner });
   const updating = (nodes: readonly ObservedNode[], target: PoolTarget = NEXT) => {
     const decision = decide(nodes, {}, {}, { drivenBy: owner }, { target });
-    const notes = new Map<string, string>();
-    const inputs = { pool: aPool('worker'), settings, target, machineCount: nodes.length, decision, notes };
-    const { conditions } = poolStatus({ ...inputs, stuckDrains: notes, overdueHooks: notes }, 0);
+    const { conditions } = poolStatus(inputs({ settings, target, machineCount: nodes.length, decision }), 0);
     const { reason, message } = conditions?.find(({ type }) => type === 'Updating') ?? {};
     return `${reason} ${message}`;
   };

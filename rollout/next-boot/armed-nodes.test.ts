@@ -17,6 +17,7 @@ import {
   someSettings,
 } from '../../test/fixtures/objects.ts';
 import { anObservation, type ObservationFields } from '../../test/fixtures/pool-observed.ts';
+import { inputs } from '../../test/fixtures/pool-status-inputs.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { decidePool, type PoolDecision } from '../pools/decide-pool.ts';
 import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
@@ -337,16 +338,13 @@ describe('a pool whose reboots are left to others', () => {
     ]);
     const decision = decide(observation);
     const { conditions } = poolStatus(
-      {
+      inputs({
         pool: observation.pool,
         settings: observation.settings,
         target: LAYERED,
         machineCount: 3,
         decision,
-        notes: new Map(),
-        stuckDrains: new Map(),
-        overdueHooks: new Map(),
-      },
+      }),
       0,
     );
     const of = (type: string) => conditions?.find((each) => each.type === type);

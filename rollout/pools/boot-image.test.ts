@@ -53,9 +53,8 @@ const bootImage = (more: {
   return bootImageOf(
     {
       pool: { ...aPool('worker'), status },
-      target,
+      observation: { target, settings: { soak } },
       machineCount: states.length + settled,
-      settings: { soak },
       decision,
     },
     NOW,

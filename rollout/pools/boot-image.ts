@@ -2,7 +2,8 @@ import type { BootImage } from '../../api/machine-config-pool.ts';
 import { provenNodes } from './choose-nodes.ts';
 import { isNew } from './node-availability.ts';
 import { isAway, type NodeState } from './node-state.ts';
-import type { PoolStatusInputs } from './pool-conditions.ts';
+import type { PoolStatusInputs, StatusObservation } from './pool-conditions.ts';
+import type { PoolSettings } from './pool-settings.ts';
 import { provesTarget } from './update-state.ts';
 
 /**
@@ -18,9 +19,10 @@ import { provesTarget } from './update-state.ts';
  * @returns undefined in standard mode, where new nodes boot the stock image, and before the first image is proven.
  */
 export function bootImageOf(
-  { pool, target, machineCount, settings: { soak }, decision }: BootImageInputs,
+  { pool, observation, machineCount, decision }: BootImageInputs,
   now: number,
 ): BootImage | undefined {
+  const { target, settings } = observation;
   const before = pool.status?.bootImage;
   switch (target.kind) {
     case 'none':
@@ -35,15 +37,15 @@ export function bootImageOf(
     }
     case 'layered': {
       const { image } = target.target;
-      if (isProven({ machineCount, decision }, soak, now)) return { image, proof: 'Rollout' };
+      if (isProven({ machineCount, decision }, settings.soak, now)) return { image, proof: 'Rollout' };
       const isUntried = machineCount === 0 && (before === undefined || before.proof === 'None');
       return isUntried ? { image, proof: 'None' } : before;
     }
   }
 }
 
-type BootImageInputs = Pick<PoolStatusInputs, 'pool' | 'target' | 'machineCount' | 'decision'> & {
-  readonly settings: Pick<PoolStatusInputs['settings'], 'soak'>;
+type BootImageInputs = Pick<PoolStatusInputs, 'pool' | 'machineCount' | 'decision'> & {
+  readonly observation: Pick<StatusObservation, 'target'> & { readonly settings: Pick<PoolSettings, 'soak'> };
 };
 
 /** Nodes that are switched off, or don't have their first configuration yet, say nothing for or against a target. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { aPool, aState, heldBy, image, REBOOT, someSettings } from '../../test/fixtures/objects.ts';
+import { aPool, aState, heldBy, image, REBOOT } from '../../test/fixtures/objects.ts';
 import {
   AWAITED,
   AWAITING,
@@ -42,7 +42,6 @@ describe('UpdatesHeld', () => {
 });
 
 describe('SettingsWarning', () => {
-  const settings = (...warnings: readonly string[]) => ({ settings: someSettings({ warnings }) });
   it.each<[string, readonly string[], string | undefined]>([
     ['no warning', [], undefined],
     [
@@ -51,7 +50,7 @@ describe('SettingsWarning', () => {
       'True AnnotationsToReplace a is unknown; b is ignored',
     ],
   ])('with %s', (_what, warnings, expected) => {
-    const verdict = settingsVerdict(settings(...warnings));
+    const verdict = settingsVerdict({ warnings });
     expect(verdict && text(verdict)).toBe(expected);
   });
 });
@@ -89,7 +88,7 @@ describe('ChangeTried', () => {
       "False DeadlineRefused its annotation can't be read",
     ],
   ])('is about %s', (_what, of, expected) => {
-    const verdict = triedVerdict({ pool: aPool('worker'), ...(of && { deadline: of }) });
+    const verdict = triedVerdict(inputs(of && { rollback: { deadline: of } }));
     expect(verdict && text(verdict)).toBe(expected);
   });
 });

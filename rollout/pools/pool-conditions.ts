@@ -18,37 +18,49 @@ import { formatDomainWait } from './failure-domains.ts';
 import { recoveryOf } from './failures.ts';
 import { nodeMessage } from './node-message.ts';
 import { isAway, type NodeState } from './node-state.ts';
+import type { PoolRollback } from './pool-rollback.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
-import { type DeadlineState, formatDeadline, noDeadline } from './rollback-deadline.ts';
+import { formatDeadline, noDeadline } from './rollback-deadline.ts';
 import { formatSlotsTaken } from './slot-takers.ts';
 
 /** What a pool's status is made from. */
 export interface PoolStatusInputs {
+  /** The pool whose status it is. It may have changed since it was observed. */
   readonly pool: MachineConfigPool;
-  readonly settings: PoolSettings;
-  readonly target: PoolTarget;
+  readonly observation: StatusObservation;
   /** Nodes of the pool, those without a MachineConfigNode included. */
   readonly machineCount: number;
   readonly decision: PoolDecision;
-  /** What acting on the decision found, by node: a lease that another holds, a pod that blocks a drain. */
-  readonly notes: ReadonlyMap<string, string>;
-  /** @returns the stream whose image a rendered config is based on, by the config's name. */
-  readonly streamOfConfig?: (config: string) => string | undefined;
-  /** What the decision is about; absent: the pool as it is, with nothing left to render. */
-  readonly decided?: DecidedOn;
-  /** What features beside the rollout add. Absent: nothing. */
-  readonly parts?: readonly StatusPart[];
-  /** When the pool is rolled back unless its change is confirmed. Absent: never. */
-  readonly deadline?: DeadlineState;
-  /** Drains that exceed --drain-report-minutes, and what blocks them, by node. */
-  readonly stuckDrains: ReadonlyMap<string, string>;
-  /** Hooks that exceed --hook-report-minutes, by node. */
-  readonly overdueHooks: ReadonlyMap<string, string>;
+  readonly findings: StatusFindings;
   /** What the operator can't do on the pool and its nodes, for long enough to be reported. Absent: nothing. */
   readonly failing?: readonly FailingStep[];
   /** Nodes that the pool lacks because another custom pool selects them, too. Absent: none. */
   readonly disputes?: readonly PoolDispute[];
+  /** @returns the stream whose image a rendered config is based on, by the config's name. */
+  readonly streamOfConfig?: (config: string) => string | undefined;
+  /** What features beside the rollout add. Absent: nothing. */
+  readonly parts?: readonly StatusPart[];
+}
+
+/** What was observed of the pool before the decision. */
+export interface StatusObservation {
+  readonly settings: PoolSettings;
+  readonly target: PoolTarget;
+  /** What the decision is about; absent: the pool as it is, with nothing left to render. */
+  readonly decided?: DecidedOn;
+  /** When the pool is rolled back unless its change is confirmed. Absent: never. */
+  readonly rollback?: Pick<PoolRollback, 'deadline'>;
+}
+
+/** What acting on the decision found, by node. */
+export interface StatusFindings {
+  /** Such as a lease that another holds, or a pod that blocks a drain. */
+  readonly notes: ReadonlyMap<string, string>;
+  /** Drains that exceed --drain-report-minutes, and what blocks them. */
+  readonly stuckDrains: ReadonlyMap<string, string>;
+  /** Hooks that exceed --hook-report-minutes. */
+  readonly overdueHooks: ReadonlyMap<string, string>;
 }
 
 /** The state of a pool that a decision is about: the pool may have changed since. */
@@ -64,7 +76,9 @@ export type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
 /** Nodes named in a message; the rest is counted, so that the message of a pool of thousands stays readable. */
 const NAMED_NODES = 10;
 
-export function updatedVerdict({ target, machineCount, decision }: PoolStatusInputs, done: boolean): Verdict {
+export function updatedVerdict(inputs: PoolStatusInputs, done: boolean): Verdict {
+  const { machineCount, decision } = inputs;
+  const { target } = inputs.observation;
   if (!done) return { status: 'False', reason: 'NodesOutstanding', message: '' };
   if (target.kind === 'rolled-back')
     return { status: 'False', reason: 'RolledBack', message: `The pool was ${formatRolledBack(target)}` };
@@ -109,7 +123,7 @@ function formatObstacles(states: readonly NodeState[]): string[] {
 
 /** @returns the verdict where no update starts in the pool, whatever its nodes do. */
 function closedVerdict(
-  { pool, settings, target, decision }: PoolStatusInputs,
+  { pool, observation: { settings, target }, decision }: PoolStatusInputs,
   count: string,
 ): Verdict | undefined {
   const hold = poolHold({ pool, settings });
@@ -142,7 +156,8 @@ function formatStaged(states: readonly NodeState[]): string[] {
 }
 
 export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: number): Verdict {
-  const { target, machineCount, decision } = inputs;
+  const { machineCount, decision } = inputs;
+  const { target } = inputs.observation;
   const count = `${updated} of ${plural(machineCount, 'node')} ${machineCount === 1 ? 'runs' : 'run'} ${formatPoolTarget(target)}`;
   if (done) {
     return target.kind === 'rolled-back'
@@ -195,7 +210,8 @@ function waitingVerdict(
 }
 
 /** Who decides which nodes are next, if that is not Shale. */
-function formatDriverOf({ settings: { drivenBy }, decision: { states } }: PoolStatusInputs): string[] {
+function formatDriverOf({ observation, decision: { states } }: PoolStatusInputs): string[] {
+  const { drivenBy } = observation.settings;
   return drivenBy === undefined ? [] : [formatDriven(drivenBy, states)];
 }
 
@@ -211,10 +227,8 @@ export function heldUpdatesVerdict({ startWaits }: Pick<PoolDecision, 'startWait
 }
 
 /** The condition ChangeTried: when the pool is rolled back unless somebody confirms its change. */
-export function triedVerdict({
-  pool,
-  deadline = noDeadline,
-}: Pick<PoolStatusInputs, 'pool' | 'deadline'>): Verdict | undefined {
+export function triedVerdict({ pool, observation: { rollback } }: PoolStatusInputs): Verdict | undefined {
+  const { deadline = noDeadline } = rollback ?? {};
   switch (deadline.kind) {
     case 'waits':
     case 'passed':
@@ -233,9 +247,7 @@ export function triedVerdict({
 }
 
 /** The condition SettingsWarning: what an admin set without effect, or in a way that a later version won't read. */
-export function settingsVerdict({
-  settings: { warnings },
-}: Pick<PoolStatusInputs, 'settings'>): Verdict | undefined {
+export function settingsVerdict({ warnings }: Pick<PoolSettings, 'warnings'>): Verdict | undefined {
   if (warnings.length === 0) return undefined;
   return { status: 'True', reason: 'AnnotationsToReplace', message: warnings.join('; ') };
 }
@@ -244,7 +256,7 @@ export function settingsVerdict({
 export const NODES_IN_SEVERAL_POOLS = 'NodesInSeveralPools';
 
 /** One message for each node that waits for something. */
-function nodeMessages({ decision, notes }: PoolStatusInputs): string[] {
+function nodeMessages({ decision, findings: { notes } }: PoolStatusInputs): string[] {
   const messages = new Map<string, string>();
   for (const state of decision.states) {
     const domain = decision.domainWaits.get(state.name);
@@ -273,11 +285,9 @@ export function nodeDegradedVerdict(states: readonly NodeState[]): Verdict {
 
 export function degradedVerdict({
   pool,
-  settings,
-  target,
+  observation: { settings, target },
   decision,
-  stuckDrains,
-  overdueHooks,
+  findings: { stuckDrains, overdueHooks },
   failing = [],
   disputes = [],
 }: PoolStatusInputs): Verdict {

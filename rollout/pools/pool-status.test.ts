@@ -11,29 +11,16 @@ import {
   REBOOT,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import { aClosedWindow, aDecision } from '../../test/fixtures/pool-status-inputs.ts';
+import { aClosedWindow, aDecision, type Case, inputs } from '../../test/fixtures/pool-status-inputs.ts';
 import type { NodeState } from './node-state.ts';
-import type { PoolStatusInputs } from './pool-conditions.ts';
 import { poolStatus, statusWait } from './pool-status.ts';
+import type { PoolTarget } from './pool-target.ts';
 
 const CONFIGURATION = { name: 'rendered-worker-2' };
 const pool = aPool('worker', { configuration: CONFIGURATION });
 const ran = { configuration: { name: 'rendered-worker-1' } };
-const statusOf = (states: readonly NodeState[], more: Partial<PoolStatusInputs> = {}) =>
-  poolStatus(
-    {
-      pool: { ...pool, status: ran },
-      settings: someSettings(),
-      target: { kind: 'standard', target: { config: CONFIGURATION.name } },
-      machineCount: states.length,
-      decision: aDecision(states),
-      notes: new Map(),
-      stuckDrains: new Map(),
-      overdueHooks: new Map(),
-      ...more,
-    },
-    Date.parse('2026-06-01T00:00:00Z'),
-  );
+const statusOf = (states: readonly NodeState[], more: Omit<Case, 'states'> = {}) =>
+  poolStatus(inputs({ states, pool: { ...pool, status: ran }, ...more }), Date.parse('2026-06-01T00:00:00Z'));
 const verdict = (status: MachineConfigPoolStatus, type: string) => {
   const found = status.conditions?.find((candidate) => candidate.type === type);
   return found === undefined ? undefined : `${found.status} ${found.reason} ${found.message}`.trim();
@@ -390,7 +377,7 @@ describe('the architectures of a pool', () => {
 });
 
 describe('a pool that was rolled back', () => {
-  const target: PoolStatusInputs['target'] = {
+  const target: PoolTarget = {
     kind: 'rolled-back',
     target: { config: 'rendered-worker-1' },
     sameContent: new Set(),

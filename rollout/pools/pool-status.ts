@@ -12,6 +12,7 @@ import { present } from '../../api/present.ts';
 import { reportedSteps } from '../../cluster/failing-steps.ts';
 import { observedAt, setReadiness } from '../../cluster/readiness.ts';
 import { setCondition, withinLimit } from '../../cluster/update-object.ts';
+import type { StatusPart } from '../node-feature.ts';
 import { bootImageOf } from './boot-image.ts';
 import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
@@ -23,6 +24,7 @@ import {
   heldUpdatesVerdict,
   nodeDegradedVerdict,
   type PoolStatusInputs,
+  type StatusObservation,
   settingsVerdict,
   triedVerdict,
   updatedVerdict,
@@ -31,6 +33,7 @@ import {
 } from './pool-conditions.ts';
 import { poolReadiness } from './pool-readiness.ts';
 import type { PoolTarget } from './pool-target.ts';
+import { noDeadline } from './rollback-deadline.ts';
 
 /**
  * The status of a pool: MCO's counts and conditions, RenderDegraded as the rendering left it.
@@ -41,45 +44,68 @@ import type { PoolTarget } from './pool-target.ts';
  * @param now ms since the epoch; goes into conditions whose status changes.
  */
 export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfigPoolStatus {
-  const { pool, machineCount, decision, parts = [] } = inputs;
-  const { states, settled } = decision;
-  const updatedStates = states.filter(isUpdated);
-  const updated = updatedStates.length + settled.nodes;
-  const ready =
-    updatedStates.filter((node) => isServing(node.availability) && !isAway(node)).length + settled.nodes;
-  const unavailable = states.filter(isUnavailable);
-  const counts = { machineCount, unavailable: unavailable.map(({ name }) => name) };
-  const degraded = states.filter(isDegraded);
-  const away = states.filter(isAway).length;
-  const done = ready === machineCount - away && isResolved(inputs.target);
-  const configuration = done ? configurationOf(inputs) : pool.status?.configuration;
+  const { pool, decision } = inputs;
+  const counts = countsOf(inputs);
+  const done = isDone(inputs, counts);
   return {
-    ...present({
-      observedGeneration: observedGeneration(inputs),
-      // The rendering writes it.
-      observedMachineConfigs: pool.status?.observedMachineConfigs,
-      configuration,
-      osImageStream: done ? streamOf(inputs, configuration) : pool.status?.osImageStream,
-    }),
-    machineCount,
-    updatedMachineCount: updated,
-    readyMachineCount: ready,
-    unavailableMachineCount: unavailable.length,
-    degradedMachineCount: degraded.length,
-    ...Object.assign({}, ...parts.map((part) => part(counts))),
+    ...configurationsOf(inputs, done),
+    ...counts,
+    ...addedParts(inputs),
     ...architecturesOf(decision, pool.status),
     ...present({
       bootImage: bootImageOf(inputs, now),
-      rollbackDeadline:
-        inputs.deadline === undefined || inputs.deadline.kind === 'none'
-          ? undefined
-          : inputs.deadline.recorded,
+      rollbackDeadline: recordedDeadline(inputs.observation),
     }),
     ...namedNodes(decision),
     ...heldUpdatesOf(decision),
     ...failingStepsOf(inputs),
-    conditions: conditionsOf(inputs, done, updated, now),
+    conditions: conditionsOf(inputs, done, counts.updatedMachineCount, now),
   };
+}
+
+type Counts = ReturnType<typeof countsOf>;
+
+/** MCO's counts: a settled node is updated, ready and available. */
+function countsOf({ machineCount, decision: { states, settled } }: PoolStatusInputs) {
+  const updated = states.filter(isUpdated);
+  const ready = updated.filter((node) => isServing(node.availability) && !isAway(node));
+  return {
+    machineCount,
+    updatedMachineCount: updated.length + settled.nodes,
+    readyMachineCount: ready.length + settled.nodes,
+    unavailableMachineCount: states.filter(isUnavailable).length,
+    degradedMachineCount: states.filter(isDegraded).length,
+  };
+}
+
+/** Every node runs the target that is waited for, and is in service. */
+function isDone(
+  { observation: { target }, decision: { states } }: PoolStatusInputs,
+  { machineCount, readyMachineCount }: Counts,
+): boolean {
+  return readyMachineCount === machineCount - states.filter(isAway).length && isResolved(target);
+}
+
+function configurationsOf(inputs: PoolStatusInputs, done: boolean) {
+  const { status } = inputs.pool;
+  const configuration = done ? configurationOf(inputs) : status?.configuration;
+  return present({
+    observedGeneration: observedGeneration(inputs),
+    // The rendering writes it.
+    observedMachineConfigs: status?.observedMachineConfigs,
+    configuration,
+    osImageStream: done ? streamOf(inputs, configuration) : status?.osImageStream,
+  });
+}
+
+function addedParts({ machineCount, decision, parts = [] }: PoolStatusInputs): ReturnType<StatusPart> {
+  const unavailable = decision.states.filter(isUnavailable).map(({ name }) => name);
+  return Object.assign({}, ...parts.map((part) => part({ machineCount, unavailable })));
+}
+
+function recordedDeadline({ rollback }: StatusObservation): MachineConfigPoolStatus['rollbackDeadline'] {
+  const { deadline = noDeadline } = rollback ?? {};
+  return deadline.kind === 'none' ? undefined : deadline.recorded;
 }
 
 function isServing({ ready, schedulable }: NodeAvailability): boolean {
@@ -129,7 +155,7 @@ function failingStepsOf({ failing = [] }: PoolStatusInputs): Pick<MachineConfigP
 }
 
 /** The spec is observed once it is decided on: while its rendering is due, the status is about the one before. */
-function observedGeneration({ pool, decided }: PoolStatusInputs): number | undefined {
+function observedGeneration({ pool, observation: { decided } }: PoolStatusInputs): number | undefined {
   if (decided === undefined) return pool.metadata.generation;
   return decided.renderingDue ? pool.status?.observedGeneration : decided.generation;
 }
@@ -165,7 +191,8 @@ function architecturesToBuild(reported: Iterable<string>): string[] {
   return (common.length > 0 ? common : words).slice(0, MOST);
 }
 
-function configurationOf({ pool, target }: PoolStatusInputs): PoolConfiguration | undefined {
+function configurationOf({ pool, observation }: PoolStatusInputs): PoolConfiguration | undefined {
+  const { target } = observation;
   if (target.kind !== 'rolled-back') return pool.spec.configuration;
   const { config } = target.target;
   return pool.status?.configuration?.name === config ? pool.status.configuration : { name: config };
@@ -192,16 +219,17 @@ function conditionsOf(
   updated: number,
   now: number,
 ): readonly Condition[] & Condition[] {
+  const { target, decided } = inputs.observation;
   const kept = (inputs.pool.status?.conditions ?? []).filter(
     // Switching layering off leaves no trace of it.
-    ({ type }) => inputs.target.kind !== 'standard' || !BUILD_CONDITIONS.some((build) => build === type),
+    ({ type }) => target.kind !== 'standard' || !BUILD_CONDITIONS.some((build) => build === type),
   );
   const verdicts: readonly (readonly [PoolConditionType, Verdict])[] = [
     ['Updated', updatedVerdict(inputs, done)],
     ['Updating', updatingVerdict(inputs, done, updated)],
     ['NodeDegraded', nodeDegradedVerdict(inputs.decision.states)],
     ['Degraded', degradedVerdict(inputs)],
-    ...buildVerdicts(inputs),
+    ...buildVerdicts(target),
     ...occasionalVerdicts(inputs, now),
   ];
   const current = verdicts.reduce<Condition[]>(
@@ -209,7 +237,7 @@ function conditionsOf(
     kept,
   );
   const progress = {
-    renderingDue: inputs.decided?.renderingDue ?? false,
+    renderingDue: decided?.renderingDue ?? false,
     stepsFail: (inputs.failing ?? []).length > 0,
     nodesFailed: inputs.decision.states.some(hasFailed),
   };
@@ -229,7 +257,7 @@ function occasionalVerdicts(
   const verdicts: readonly (readonly [PoolConditionType, Verdict | undefined, otherwise: string])[] = [
     ['UpdatesHeld', heldUpdatesVerdict(decision), 'NothingHeld'],
     ['ChangeTried', triedVerdict(inputs), 'NothingTried'],
-    ['SettingsWarning', settingsVerdict(inputs), 'AsExpected'],
+    ['SettingsWarning', settingsVerdict(inputs.observation.settings), 'AsExpected'],
     ['NewNodesWaiting', newNodesVerdict(decision.startup, now), 'NoNewNodes'],
   ];
   const had = new Set<string>(pool.status?.conditions?.map(({ type }) => type));
@@ -247,7 +275,7 @@ function hasFailed(node: NodeState): boolean {
 }
 
 /** Exactly one of the build conditions is True in a layered pool; a pool that never was layered has none. */
-function buildVerdicts({ target }: PoolStatusInputs): (readonly [PoolConditionType, Verdict])[] {
+function buildVerdicts(target: PoolTarget): (readonly [PoolConditionType, Verdict])[] {
   const state = buildState(target);
   if (state === undefined) return [];
   return BUILD_CONDITIONS.map((type) => [

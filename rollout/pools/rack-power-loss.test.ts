@@ -14,6 +14,7 @@ import {
   someSettings,
 } from '../../test/fixtures/objects.ts';
 import { anObservation } from '../../test/fixtures/pool-observed.ts';
+import { inputs } from '../../test/fixtures/pool-status-inputs.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { decidePool, type PoolDecision } from './decide-pool.ts';
 import type { ObservedNode } from './pool-observation.ts';
@@ -160,16 +161,7 @@ it('the rollout stays stopped and says why, however many nodes booted the target
       // A settled node counts as proof.
       expect(decision.newlySettled).toEqual([]);
       const status = poolStatus(
-        {
-          pool: poolWith(),
-          settings: someSettings(),
-          target: layered(bad),
-          decision,
-          machineCount: nodes.length,
-          notes: new Map(),
-          stuckDrains: new Map(),
-          overdueHooks: new Map(),
-        },
+        inputs({ pool: poolWith(), target: layered(bad), decision, machineCount: nodes.length }),
         NOW,
       );
       expect(status.configuration).toEqual({ name: former.config });

@@ -15,7 +15,7 @@ const MAY_WRITE: Readonly<Record<string, string>> = {
   'daemon/content/write/write-log.ts': 'copies, in /var/lib/shale',
   'daemon/content/drift/drift.ts': 'the file in /run by which an admin forces a write',
   'daemon/os/bootc-composefs/deployment-trees.ts': 'where deployments are mounted, in /run/shale',
-  'daemon/os/bootc-composefs/hold-back.ts': "bootc's note and a unit's setting, in /run",
+  'daemon/os/bootc-composefs/finalization-lock.ts': "bootc's note and a unit's setting, in /run",
   'daemon/os/image-tool/image-tool-backend.ts': 'origins of deployments, in /ostree',
   'daemon/os/image-tool/package-repository.ts':
     'packages of an image, in /var/lib/shale, and their repository file in /etc',

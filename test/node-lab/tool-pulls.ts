@@ -55,7 +55,7 @@ export function pullsOfTool(
     const pull = (image: DigestedPullspec) =>
       imageTool(on.machine.run).pull(image, {
         mustBeSigned: false,
-        heldBack: false,
+        locked: false,
         signal: deadline(STAGE_MS),
       });
     const stage = (image: DigestedPullspec) =>

@@ -1,4 +1,4 @@
-import { markStaged } from '../../daemon/os/bootc-composefs/hold-back.ts';
+import { markStaged } from '../../daemon/os/bootc-composefs/finalization-lock.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { layerFile } from '../fixtures/test-node.ts';
 import { BOOTC_STATUS } from './bootc-walk.ts';
@@ -43,7 +43,7 @@ export async function walkComposefs(node: WalkedMachine): Promise<readonly WalkS
   await switchTo('switch to an image that does not exist', missing);
   await switchTo('switch to what is booted', node.stock);
   await node.run(['bootc', ...switching(one)], options());
-  await markStaged(node.root, 'heldBack');
+  await markStaged(node.root, 'locked');
   await status('held back, by the note of what is staged');
   await markStaged(node.root, 'toFinalize');
   await bootc('finalize, as at shutdown', 'composefs-finalize-staged');

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { isThere } from '../../files/tree-entry.ts';
 import { OsCommandError, type RunOsCommand } from '../os-command.ts';
 import type { OsHost } from '../os-host.ts';
-import { forgetStaged, isHeldBack, STAGED_NOTE } from './hold-back.ts';
+import { forgetStaged, isFinalizationLocked, STAGED_NOTE } from './finalization-lock.ts';
 
 /** Everything that waits to be written, on a node whose disks are busy. */
 const SYNC_TIMEOUT_MS = 600_000;
@@ -30,7 +30,7 @@ export async function sync(run: RunOsCommand, signal: AbortSignal): Promise<void
 
 /**
  * For a host of which bootc reports nothing, because it can't read an entry, or what is staged boots in another way (a
- * unified kernel image): deletes the entries of what is held back, or was staged in an earlier boot, which nothing
+ * unified kernel image): deletes the entries of what is locked, or was staged in an earlier boot, which nothing
  * makes the bootloader's any more.
  *
  * @returns whether there may have been any: false where what is staged is the next boot, or systemd-boot isn't there.
@@ -40,7 +40,7 @@ export async function dropStagedEntries(
   { root, run }: Pick<OsHost, 'root' | 'run'>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if ((await isThere(path.join(root, STAGED_NOTE))) && !(await isHeldBack({ root }))) return false;
+  if ((await isThere(path.join(root, STAGED_NOTE))) && !(await isFinalizationLocked({ root }))) return false;
   try {
     const options = { timeoutMs: TIMEOUT_MS, signal };
     const partition = (await run(['bootctl', '--print-esp-path'], options)).trim();

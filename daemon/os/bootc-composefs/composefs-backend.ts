@@ -30,7 +30,7 @@ import { dropStagedEntries, durably, sync } from './boot-entries.ts';
 import { bringIntoComposefs } from './bring-image.ts';
 import type { ComposefsDeployment } from './composefs-host.ts';
 import type { TreesHost } from './deployment-trees.ts';
-import { forgetStaged, holdBack, markStaged, release } from './hold-back.ts';
+import { forgetStaged, lockFinalization, markStaged, unlockFinalization } from './finalization-lock.ts';
 import { mergeNextEtc } from './merge-next-etc.ts';
 import { type Arranged, ObservedHost } from './observed-host.ts';
 import { setupRootObstacle } from './setup-root.ts';
@@ -91,7 +91,7 @@ export class ComposefsBackend implements OsBackend {
     if (host.staged?.image === image) return this.#stagedOf(image, signal);
     const there = [host.written, host.previous].find((each) => each?.image === image);
     if (there !== undefined) return this.#observed.describe(there, signal);
-    return this.#bringHeldBack(image, host, options);
+    return this.#bringLocked(image, host, options);
   }
 
   async stage(image: DigestedPullspec, options: StageOptions): Promise<NodeDeployment> {
@@ -107,8 +107,8 @@ export class ComposefsBackend implements OsBackend {
     const staged =
       host.staged?.image === image
         ? await this.#stagedOf(image, signal)
-        : await this.#bringHeldBack(image, host, options);
-    await release(this.#options, signal);
+        : await this.#bringLocked(image, host, options);
+    await unlockFinalization(this.#options, signal);
     return staged;
   }
 
@@ -125,17 +125,17 @@ export class ComposefsBackend implements OsBackend {
     const described = await this.#observed.describe(next, signal);
     // A shutdown that begins meanwhile would have bootc merge /etc once more, and take what Shale wrote for the admin's
     // edits.
-    await holdBack(this.#options, signal);
+    await lockFinalization(this.#options, signal);
     if (next === staged) {
       await this.#finalize(next, signal);
       await resetManagedPaths({ root, booted: describedBooted, staged: described }, managed, signal);
     } else {
-      // What is staged beside it, held back, must not be finalized once nothing is held back.
+      // What is staged beside it, and is locked, must not be finalized once the lock is gone.
       await forgetStaged(root);
       await mergeNextEtc({ root, next: described.root, relabel }, managed, signal);
       await sync(this.#options.run, signal);
     }
-    await release(this.#options, signal);
+    await unlockFinalization(this.#options, signal);
     return described;
   }
 
@@ -159,7 +159,7 @@ export class ComposefsBackend implements OsBackend {
       throw nothingBefore(this.#options.sysroot);
     }
     await bootcRollback(this.#bootc, signal);
-    await release(this.#options, signal);
+    await unlockFinalization(this.#options, signal);
   }
 
   /** bootc boots the former deployment with the /etc that it had. */
@@ -176,8 +176,8 @@ export class ComposefsBackend implements OsBackend {
   async cleanup(signal: AbortSignal): Promise<void> {
     const host = await this.#observed.host(signal);
     // Fetched, and never granted.
-    if (host.isHeldBack) await this.#dropStaged(host, signal);
-    await release(this.#options, signal);
+    if (host.isLocked) await this.#dropStaged(host, signal);
+    await unlockFinalization(this.#options, signal);
     const { booted, staged, written, previous } = await this.#observed.host(signal);
     // bootc itself deletes what no deployment needs whenever it stages or deletes one.
     const kept = [staged, written, previous].flatMap((each) => (each === undefined ? [] : [each]));
@@ -213,7 +213,7 @@ export class ComposefsBackend implements OsBackend {
     return host;
   }
 
-  async #bringHeldBack(
+  async #bringLocked(
     image: DigestedPullspec,
     before: Arranged,
     options: StageOptions,
@@ -221,8 +221,10 @@ export class ComposefsBackend implements OsBackend {
     const { signal } = options;
     const context = { ...this.#options, run: this.#bootc, stateDirectory: this.#state };
     try {
-      await bringIntoComposefs(context, image, interruptible(options), () => holdBack(this.#options, signal));
-      await markStaged(this.#options.root, 'heldBack');
+      await bringIntoComposefs(context, image, interruptible(options), () =>
+        lockFinalization(this.#options, signal),
+      );
+      await markStaged(this.#options.root, 'locked');
       return await this.#stagedOf(image, signal);
     } catch (error) {
       if (signal.aborted) throw error;
@@ -236,7 +238,7 @@ export class ComposefsBackend implements OsBackend {
   }
 
   /**
-   * @throws PrepareRefused; what is refused stays held back, so that bootc doesn't pull it again at the next attempt.
+   * @throws PrepareRefused; what is refused stays locked, so that bootc doesn't pull it again at the next attempt.
    */
   async #stagedOf(image: DigestedPullspec, signal: AbortSignal): Promise<NodeDeployment> {
     const staged = await this.#observed.describe(
@@ -245,8 +247,8 @@ export class ComposefsBackend implements OsBackend {
     );
     const why = await setupRootObstacle(staged.root);
     if (why === undefined) return staged;
-    await holdBack(this.#options, signal);
-    await markStaged(this.#options.root, 'heldBack');
+    await lockFinalization(this.#options, signal);
+    await markStaged(this.#options.root, 'locked');
     throw new PrepareRefused(`${image}: ${why}`);
   }
 
@@ -261,7 +263,7 @@ export class ComposefsBackend implements OsBackend {
       // It drops what is staged.
       await bootcRollback(this.#bootc, signal);
     }
-    await release(this.#options, signal);
+    await unlockFinalization(this.#options, signal);
     const { next } = await this.#observed.host(signal);
     if (next?.image === image) return this.#observed.describe(next, signal);
     throw new UnexpectedDeploymentError(
@@ -289,7 +291,7 @@ export class ComposefsBackend implements OsBackend {
       await forgetStaged(this.#options.root);
       await bootcRollback(this.#bootc, signal);
     }
-    await release(this.#options, signal);
+    await unlockFinalization(this.#options, signal);
   }
 
   async #dropStaged({ staged }: Arranged, signal: AbortSignal): Promise<void> {
@@ -314,8 +316,8 @@ export class ComposefsBackend implements OsBackend {
       return host;
     }
     const { staged } = host;
-    const isAsBefore = staged?.verity === before.staged?.verity && !before.isHeldBack;
-    if (staged === undefined || isAsBefore) await release(this.#options, signal);
+    const isAsBefore = staged?.verity === before.staged?.verity && !before.isLocked;
+    if (staged === undefined || isAsBefore) await unlockFinalization(this.#options, signal);
     return undefined;
   }
 }

@@ -6,7 +6,7 @@ import { imageKernelArguments } from '../ostree/kernel-arguments.ts';
 import { argumentsOfDeployment, bootedArguments } from './boot-arguments.ts';
 import { arrangeHost, type ComposefsDeployment, type ComposefsHost } from './composefs-host.ts';
 import { DeploymentTrees, type TreesHost } from './deployment-trees.ts';
-import { isHeldBack } from './hold-back.ts';
+import { isFinalizationLocked } from './finalization-lock.ts';
 
 export interface HostToObserve extends TreesHost {
   /** Where the records of images lie. */
@@ -15,7 +15,7 @@ export interface HostToObserve extends TreesHost {
 
 /** Those that an orderly reboot may take, as far as there are any. */
 export interface Arranged extends ComposefsHost {
-  readonly isHeldBack: boolean;
+  readonly isLocked: boolean;
   /** What the next boot takes, when that is not the booted deployment. */
   readonly next: ComposefsDeployment | undefined;
 }
@@ -33,9 +33,9 @@ export class ObservedHost {
   /** @throws OsCommandError or an Error. */
   async host(signal: AbortSignal): Promise<Arranged> {
     const host = arrangeHost(await bootcStatus(this.#options.run, signal));
-    const held = host.staged?.isDownloadOnly === true || (await isHeldBack(this.#options));
-    const next = host.staged !== undefined && !held ? host.staged : host.written;
-    return { ...host, isHeldBack: held, next };
+    const isLocked = host.staged?.isDownloadOnly === true || (await isFinalizationLocked(this.#options));
+    const next = host.staged !== undefined && !isLocked ? host.staged : host.written;
+    return { ...host, isLocked, next };
   }
 
   /** Also mounts the booted image's tree. @throws OsCommandError or an Error. */

@@ -23,7 +23,7 @@ test.each([
   'an image is pulled from its registry; that it has to be signed (%s) is handed on',
   async (mustBeSigned, flag) => {
     const { tool, commands } = hostWith();
-    await tool.pull(imageOf('1'), { mustBeSigned, heldBack: false, signal });
+    await tool.pull(imageOf('1'), { mustBeSigned, locked: false, signal });
     expect(commands).toEqual([`bootc switch --quiet --transport=registry${flag} ${imageOf('1')}`]);
   },
 );
@@ -41,7 +41,7 @@ test('a rollback is the command that a host runs itself', async () => {
   expect(commands).toEqual(['bootc rollback']);
 });
 
-test('it has nothing to clean up, holds nothing back by itself and installs no packages', async () => {
+test('it has nothing to clean up, locks nothing by itself and installs no packages', async () => {
   const { tool, commands } = hostWith();
   await tool.cleanup(signal);
   expect(commands).toEqual([]);
@@ -70,7 +70,7 @@ test('a pull has an hour, over whatever line, and everything else minutes', asyn
     limits[`${program} ${verb}`] = timeoutMs;
     return JSON.stringify({ apiVersion: 'org.containers.bootc/v1', kind: 'BootcHost', status: {} });
   });
-  await tool.pull(imageOf('1'), { mustBeSigned: false, heldBack: false, signal });
+  await tool.pull(imageOf('1'), { mustBeSigned: false, locked: false, signal });
   await tool.rollback(signal);
   await tool.deployments(signal);
   expect(limits).toEqual({ 'bootc switch': 3_600_000, 'bootc rollback': 120_000, 'bootc status': 120_000 });
@@ -79,9 +79,7 @@ test('a pull has an hour, over whatever line, and everything else minutes', asyn
 test('what it fails with is handed on', async () => {
   const failure = new OsCommandError(['bootc', 'switch'], 'exit code 1', { exitCode: 1, stderr: 'no route' });
   const tool = bootc(() => Promise.reject(failure));
-  await expect(tool.pull(imageOf('1'), { mustBeSigned: true, heldBack: false, signal })).rejects.toBe(
-    failure,
-  );
+  await expect(tool.pull(imageOf('1'), { mustBeSigned: true, locked: false, signal })).rejects.toBe(failure);
   await expect(tool.rollback(signal)).rejects.toBe(failure);
   await expect(tool.dropNext(1, signal)).rejects.toBe(failure);
 });

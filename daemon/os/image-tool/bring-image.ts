@@ -41,14 +41,14 @@ interface BroughtImage {
 /**
  * Sees to it that a deployment of an image with its packages is on the disk; the tool is asked only where none is.
  *
- * @param how `heldBack`: what the tool stages is not to be the next boot.
+ * @param locked whether what the tool stages is to be locked, so that it is not the next boot.
  * @throws UnexpectedDeploymentError, and what the tool and the source throw.
  */
 export async function bringImage(
   context: BringContext,
   image: DigestedPullspec,
   { extraPackages, accept, signal, onProgress = () => undefined }: StageOptions,
-  { heldBack }: { readonly heldBack: boolean },
+  { locked }: { readonly locked: boolean },
 ): Promise<BroughtImage> {
   const { root, pullSecretFile, tool } = context;
   const before = await hostDeployments(context, signal);
@@ -66,20 +66,20 @@ export async function bringImage(
   await sharePullSecret(root, pullSecretFile);
   // The tool goes on from what is staged.
   if (asksForPackages(extraPackages) && countBeforeBooted > 0) await tool.dropNext(countBeforeBooted, signal);
-  else if (heldBack && !tool.keepsLock && stagedOf(before) !== undefined) await tool.dropNext(1, signal);
+  else if (locked && !tool.keepsLock && stagedOf(before) !== undefined) await tool.dropNext(1, signal);
   // It went with what was dropped.
-  if (heldBack) await lockStaged(root);
+  if (locked) await lockStaged(root);
   const arrived = async () => {
     const refs = await listRefs(context.sysroot, LAYER_REFS);
     return (layer: SourceLayer) => refs.has(layerRefOf(layer.digest));
   };
   await withPullProgress({ layers, arrived, onProgress, signal }, () =>
-    byTool(context, { image, packages, extraPackages, heldBack }, signal),
+    byTool(context, { image, packages, extraPackages, locked }, signal),
   );
   // Whatever a tool has done with the lock.
-  if (heldBack) await lockStaged(root);
+  if (locked) await lockStaged(root);
   const deployments = await hostDeployments(context, signal);
-  const from = deployments.heldBack ?? deployments.next[0];
+  const from = deployments.locked ?? deployments.next[0];
   if (from?.image === image && samePackages(from.packages, packages)) return { from, deployments };
   const staged = from === undefined ? 'nothing' : `${from.image ?? from.id}${formatPackages(from.packages)}`;
   throw new UnexpectedDeploymentError(
@@ -112,18 +112,18 @@ interface StagingRequest {
   /** All that the deployment is to have beside the image. */
   readonly packages: PackageSet;
   readonly extraPackages: ExtraPackages | undefined;
-  readonly heldBack: boolean;
+  readonly locked: boolean;
 }
 
 async function byTool(
   context: BringContext,
-  { image, packages, extraPackages, heldBack }: StagingRequest,
+  { image, packages, extraPackages, locked }: StagingRequest,
   signal: AbortSignal,
 ): Promise<void> {
   const { tool, root } = context;
   const mustBeSigned = await demandsSignatures(root);
   if (extraPackages === undefined || !asksForPackages(extraPackages)) {
-    return tool.pull(image, { mustBeSigned, heldBack, signal });
+    return tool.pull(image, { mustBeSigned, locked, signal });
   }
   const { remove: former, repository } = extraPackages;
   const deploy = async () => tool.deployPackages?.(image, { packages, former, mustBeSigned, signal });
@@ -131,7 +131,7 @@ async function byTool(
     if (repository === undefined) await deploy();
     else await withPackageRepository(context, repository, deploy, signal);
   } catch (error) {
-    // What was prepared by then is held back from the next boot; an interrupted one goes with the next try.
+    // What was prepared by then is locked; an interrupted one goes with the next try.
     if (!signal.aborted) await dropPrepared(context, signal).catch(() => undefined);
     throw error;
   }
@@ -148,11 +148,11 @@ async function dropPrepared(context: BringContext, signal: AbortSignal): Promise
  * @param packages any, unless given.
  */
 function deploymentOf(
-  { heldBack, next, booted, previous }: HostDeployments,
+  { locked, next, booted, previous }: HostDeployments,
   image: DigestedPullspec,
   packages?: PackageSet,
 ): PlacedDeployment | undefined {
-  const fetched = heldBack === undefined ? [] : [heldBack];
+  const fetched = locked === undefined ? [] : [locked];
   return [...fetched, ...next, booted, ...previous].find(
     (deployment) =>
       deployment.image === image && (packages === undefined || samePackages(deployment.packages, packages)),

@@ -18,9 +18,9 @@ export interface HostDeployments {
   readonly next: readonly PlacedDeployment[];
   /** Those after the booted one. */
   readonly previous: readonly PlacedDeployment[];
-  /** Staged, but held back from the next boot. */
-  readonly heldBack: PlacedDeployment | undefined;
-  /** All before the booted one, also one that is staged but held back from the next boot. */
+  /** Staged and locked (ostree's `--lock-finalization`): not the next boot. */
+  readonly locked: PlacedDeployment | undefined;
+  /** All before the booted one, also one that is staged, locked or not. */
   readonly countBeforeBooted: number;
 }
 
@@ -74,12 +74,12 @@ function arrangeDeployments({ known, staged, written }: FoundDeployments): HostD
     booted,
     next: [...(notWritten && staged?.isLocked === false ? [notWritten] : []), ...all.slice(0, index)],
     previous: all.slice(index + 1),
-    heldBack: staged?.isLocked === true ? notWritten : undefined,
+    locked: staged?.isLocked === true ? notWritten : undefined,
     countBeforeBooted: index + (staged === undefined ? 0 : 1),
   };
 }
 
-/** @returns what ostree has staged, held back or not. */
-export function stagedOf({ heldBack, next }: HostDeployments): PlacedDeployment | undefined {
-  return heldBack ?? next.find(({ isStaged }) => isStaged);
+/** @returns what ostree has staged, locked or not. */
+export function stagedOf({ locked, next }: HostDeployments): PlacedDeployment | undefined {
+  return locked ?? next.find(({ isStaged }) => isStaged);
 }

@@ -132,7 +132,7 @@ describe('staging', () => {
 
 test.each([
   ['stage', 'it is not the next deployment to boot'],
-  ['fetch', 'it is not the deployment that is held back'],
+  ['fetch', 'it is not the deployment that is locked'],
 ] as const)('what ostree says it has deployed is looked for (%s)', async (how, message) => {
   const { backend } = await hostUnderTest({ deploysNothing: true });
   const options = { extraKernelArguments: none, evenIfBooted: true, signal };

@@ -89,9 +89,9 @@ export class ImageToolBackend implements OsBackend {
   }
 
   /**
-   * Staged by ostree and held back from the next boot by ostree's lock, so that the grant finds a deployment. ostree
-   * has one staged deployment: what was applied live has it, and is replaced. The next boot is the booted deployment
-   * then, as after a loss of power: it has booted before, and nobody knows of the other whether it will.
+   * Staged by ostree and locked, so that the grant finds a deployment. ostree has one staged deployment: what was
+   * applied live has it, and is replaced. The next boot is the booted deployment then, as after a loss of power: it has
+   * booted before, and nobody knows of the other whether it will.
    */
   async fetch(image: DigestedPullspec, options: StageOptions): Promise<FetchedImage> {
     const { signal } = options;
@@ -100,7 +100,7 @@ export class ImageToolBackend implements OsBackend {
     const before = first?.isStaged === true ? await deployable(first) : undefined;
     await lockStaged(this.#options.root);
     try {
-      return await this.#place(image, interruptible(options), 'heldBack');
+      return await this.#place(image, interruptible(options), 'locked');
     } catch (error) {
       if (!signal.aborted) await this.#undoFetch(before, signal).catch(() => undefined);
       throw error;
@@ -121,23 +121,23 @@ export class ImageToolBackend implements OsBackend {
       refusePackages(this.#options.tool.name, extraPackages);
     }
     const context = { ...this.#options, stateDirectory: this.#state };
-    const isHeldBack = how === 'heldBack';
+    const isLocked = how === 'locked';
     const noted = await notedImageRoot(this.#state, image);
     if (noted !== undefined) {
       const { booted } = await this.#deployments(signal);
       await this.#nextArguments(image, options, { ...noted, booted, isBooted: booted.image === image });
     }
-    const { from, deployments } = await bringImage(context, image, options, { heldBack: isHeldBack });
-    const { booted, next, heldBack } = deployments;
+    const { from, deployments } = await bringImage(context, image, options, { locked: isLocked });
+    const { booted, next, locked } = deployments;
     const root = await imageRoot(from.directory);
     const isBooted = from.commit === booted.commit;
     const kernelArguments = await this.#nextArguments(image, options, { ...root, booted, isBooted }).catch(
       async (error: unknown) => {
         if (!(error instanceof PrepareRefused)) throw error;
         await noteImageRoot(this.#state, image, root);
-        // Somebody could finalize by hand what is held back.
-        if (heldBack !== undefined) await this.#ostree.undeploy(0, signal);
-        else if (!isHeldBack) await this.#dropNext(deployments, signal);
+        // Somebody could finalize by hand what is locked.
+        if (locked !== undefined) await this.#ostree.undeploy(0, signal);
+        else if (!isLocked) await this.#dropNext(deployments, signal);
         throw error;
       },
     );
@@ -145,7 +145,7 @@ export class ImageToolBackend implements OsBackend {
       deployment.image === image &&
       samePackages(deployment.packages, from.packages) &&
       sameList(deployment.kernelArguments, kernelArguments);
-    const first = isHeldBack ? heldBack : next[0];
+    const first = isLocked ? locked : next[0];
     if (first?.isStaged === true && isWanted(first)) return this.#describe(first);
     if (isWanted(booted) && options.evenIfBooted !== true) {
       await this.#dropNext(deployments, signal);
@@ -184,10 +184,10 @@ export class ImageToolBackend implements OsBackend {
   }
 
   async prepareSoftReboot(signal: AbortSignal): Promise<void> {
-    const { next, heldBack } = await this.#deployments(signal);
+    const { next, locked } = await this.#deployments(signal);
     const [first] = next;
     const canSoftReboot = first !== undefined && (await this.#canSoftReboot(first));
-    if (!canSoftReboot || heldBack !== undefined) {
+    if (!canSoftReboot || locked !== undefined) {
       throw new SoftRebootRefused(
         `${this.#options.tool.name} does not report that ${first?.id ?? 'the booted deployment'} supports a soft reboot, or its root is no composefs (prepare-root.conf)`,
       );
@@ -223,9 +223,9 @@ export class ImageToolBackend implements OsBackend {
   async cleanup(signal: AbortSignal): Promise<void> {
     const deployments = await this.#deployments(signal);
     // Fetched, and never granted.
-    if (deployments.heldBack !== undefined) await this.#ostree.undeploy(0, signal);
+    if (deployments.locked !== undefined) await this.#ostree.undeploy(0, signal);
     await endLock(this.#options.root);
-    const before = deployments.heldBack === undefined ? deployments : await this.#deployments(signal);
+    const before = deployments.locked === undefined ? deployments : await this.#deployments(signal);
     const previous = before.previous.map((deployment, index) => ({ deployment, index }));
     for (const { deployment, index } of previous.slice(1).reverse()) {
       if (!deployment.isPinned) await this.#ostree.undeploy(before.countBeforeBooted + 1 + index, signal);
@@ -257,14 +257,14 @@ export class ImageToolBackend implements OsBackend {
       signal,
     );
     // ostree 2023.7 removes its lock when it replaces the staged deployment; later versions also record it there.
-    if (how === 'heldBack') await lockStaged(this.#options.root);
+    if (how === 'locked') await lockStaged(this.#options.root);
     else await endLock(this.#options.root);
-    const { next, heldBack } = await this.#deployments(signal);
-    const first = how === 'heldBack' ? heldBack : next[0];
+    const { next, locked } = await this.#deployments(signal);
+    const first = how === 'locked' ? locked : next[0];
     if (first === undefined || first.commit !== commit) {
       throw new UnexpectedDeploymentError(
-        how === 'heldBack'
-          ? `ostree admin deploy ${commit}: it is not the deployment that is held back`
+        how === 'locked'
+          ? `ostree admin deploy ${commit}: it is not the deployment that is locked`
           : `ostree admin deploy ${commit}: it is not the next deployment to boot`,
       );
     }
@@ -277,8 +277,8 @@ export class ImageToolBackend implements OsBackend {
   }
 
   /**
-   * A lock without anything to hold back would hold back what an admin stages. What was staged by half of a fetch is
-   * held back, whatever became of its lock.
+   * A lock without anything staged would lock what an admin stages. What was staged by half of a fetch is locked,
+   * whatever became of its lock.
    *
    * @param before what was staged and the next boot before the fetch, and is again. Its commit is still there: bootc
    *   deletes images when it has staged another one, and no sooner.

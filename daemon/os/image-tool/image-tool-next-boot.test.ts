@@ -15,7 +15,7 @@ import { NoDeploymentError, SoftRebootRefused } from '../backend.ts';
 
 const signal = deadline(60_000);
 
-describe('what was prepared and is held back', () => {
+describe('what was prepared and is locked', () => {
   test('is neither the next boot nor finalized, but dropped with the rest', async () => {
     const { backend, host, calls } = await hostUnderTest({ canSoftReboot: true });
     const held: HostDeployment = { id: `${commitOf('held')}.0`, kernelArguments: [] };
@@ -71,7 +71,7 @@ describe('what was prepared and is held back', () => {
   test.each<[string, Given]>([
     ['ostree', { refuses: second }],
     ['the tool', { failsAfterPulling: second }],
-  ])('is held back as soon as the tool has staged it, also where %s fails then', async (_what, given) => {
+  ])('is locked as soon as the tool has staged it, also where %s fails then', async (_what, given) => {
     const { backend, stage, host, reboot } = await hostUnderTest({ version: '2026.4', ...given });
     await stage(first);
     const fetching = backend.fetch(second, { extraKernelArguments: none, signal });

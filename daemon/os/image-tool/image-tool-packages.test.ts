@@ -12,7 +12,7 @@ describe('packages', () => {
     expect(calls).toEqual(['pull']);
   });
 
-  test('come with the image, and what was prepared is held back until Shale stages it', async () => {
+  test('come with the image, and what was prepared is locked until Shale stages it', async () => {
     const { stage, calls, host } = await hostUnderTest({ installsPackages: true });
     await stage(second);
     const extraPackages = { remove: packages('nano'), add: packages('vim') };

@@ -26,7 +26,7 @@ describe('digestedImage', () => {
   });
 });
 
-// Seen of ostree 2026.4 in test/node-lab/held-back.soak.test.ts; `rpm-ostree rebase` has --lock-finalization.
+// Seen of ostree 2026.4 in test/node-lab/finalization-lock.soak.test.ts; `rpm-ostree rebase` has --lock-finalization.
 it('bootc loses the lock where it replaces what is staged, and rpm-ostree does not', () => {
   const never = () => Promise.reject(new Error('no command is run'));
   expect([bootc(never), rpmOstree(never)].map(({ name, keepsLock }) => [name, keepsLock])).toEqual([

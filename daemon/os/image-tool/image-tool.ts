@@ -27,11 +27,8 @@ export interface PullOptions {
 }
 
 export interface StagePullOptions extends PullOptions {
-  /**
-   * Whether what is staged is to be held back from the next boot; the lock is there by then, and must not be taken
-   * away.
-   */
-  readonly heldBack: boolean;
+  /** Whether what is staged is to be locked; the lock is there by then, and must not be taken away. */
+  readonly locked: boolean;
 }
 
 export interface DeployPackagesOptions extends PullOptions {
@@ -48,8 +45,8 @@ export interface DeployPackagesOptions extends PullOptions {
 export interface ImageTool {
   readonly name: 'bootc' | 'rpm-ostree';
   /**
-   * Whether what is pulled to be held back is so from the first moment, also in place of what was staged before.
-   * Otherwise ostree takes the lock away then (from 2023.7 on), and nothing may be staged when the tool pulls.
+   * Whether what is pulled to be locked is so from the first moment, also in place of what was staged before. Otherwise
+   * ostree takes the lock away then (from 2023.7 on), and nothing may be staged when the tool pulls.
    */
   readonly keepsLock: boolean;
   /** @throws OsCommandError or an Error. */
@@ -57,10 +54,10 @@ export interface ImageTool {
   /** Pulls an image that no deployment is of, and stages it. @throws OsCommandError */
   pull(image: DigestedPullspec, options: StagePullOptions): Promise<void>;
   /**
-   * Prepares a deployment of an image with other packages than the booted one has, held back from the next boot.
-   * Nothing is before the booted one. Absent where the tool can't.
+   * Prepares a locked deployment of an image with other packages than the booted one has. Nothing is before the booted
+   * one. Absent where the tool can't.
    *
-   * @throws OsCommandError; what it had prepared by then is held back, too.
+   * @throws OsCommandError; what it had prepared by then is locked, too.
    */
   deployPackages?(image: DigestedPullspec, options: DeployPackagesOptions): Promise<void>;
   /**

@@ -69,10 +69,10 @@ interface CheckoutOptions {
 
 /**
  * When a deployment becomes the next boot: at once (`written`), or on a host that ostree has booted at shutdown
- * (`staged`, by `--stage`) or only when it is staged again (`heldBack`, by `--lock-finalization`, which no help lists
+ * (`staged`, by `--stage`) or only when it is staged again (`locked`, by `--lock-finalization`, which no help lists
  * before 2023.8).
  */
-export type DeployMethod = 'written' | 'staged' | 'heldBack';
+export type DeployMethod = 'written' | 'staged' | 'locked';
 
 interface DeployOptions {
   readonly osName: string;
@@ -184,7 +184,7 @@ function deployCommand(
     'ostree',
     ...['admin', 'deploy', `--sysroot=${sysroot}`],
     ...(how === 'written' ? [] : ['--stage']),
-    ...(how === 'heldBack' ? ['--lock-finalization'] : []),
+    ...(how === 'locked' ? ['--lock-finalization'] : []),
     ...(retain ? ['--retain'] : []),
     `--os=${osName}`,
     `--origin-file=${originFile}`,

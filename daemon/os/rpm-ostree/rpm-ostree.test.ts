@@ -33,10 +33,10 @@ test.each([
   [false, true, `--lock-finalization ostree-unverified-registry:${imageOf('1')}`],
   [false, false, `ostree-unverified-registry:${imageOf('1')}`],
 ])(
-  'an image that must be signed (%s) and is held back (%s) is rebased to',
-  async (mustBeSigned, heldBack, expected) => {
+  'an image that must be signed (%s) and is locked (%s) is rebased to',
+  async (mustBeSigned, locked, expected) => {
     const { tool, commands } = host();
-    await tool.pull(imageOf('1'), { mustBeSigned, heldBack, signal });
+    await tool.pull(imageOf('1'), { mustBeSigned, locked, signal });
     expect(commands).toEqual([`rpm-ostree rebase ${expected}`]);
   },
 );
@@ -93,7 +93,7 @@ test('a rollback whose daemon went away is not tried again: it would swap the de
   expect(rollbacks).toBe(1);
 });
 
-test('it holds back by itself, and installs packages on the image that it has', async () => {
+test('it locks by itself, and installs packages on the image that it has', async () => {
   const { tool, commands } = host();
   expect(tool).toMatchObject({ name: 'rpm-ostree', keepsLock: true });
   const packages = { installed: ['vim'], removed: [] };
@@ -115,7 +115,7 @@ test('a rebase and an installation have an hour, over whatever line, and everyth
     limits[verb === 'cleanup' ? `${verb} ${option}` : verb] = timeoutMs;
     return '{"deployments":[]}';
   });
-  await tool.pull(imageOf('1'), { mustBeSigned: false, heldBack: true, signal });
+  await tool.pull(imageOf('1'), { mustBeSigned: false, locked: true, signal });
   await tool.rollback(signal);
   await tool.cleanup(signal);
   await tool.dropNext(1, signal);

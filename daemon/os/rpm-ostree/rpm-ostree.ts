@@ -43,9 +43,9 @@ export function rpmOstree(run: RunOsCommand): ImageTool {
 function rpmOstreeRebase(
   run: RunOsCommand,
   image: DigestedPullspec,
-  { mustBeSigned, heldBack, signal }: StagePullOptions,
+  { mustBeSigned, locked, signal }: StagePullOptions,
 ): Promise<void> {
-  const lock = heldBack ? ['--lock-finalization'] : [];
+  const lock = locked ? ['--lock-finalization'] : [];
   const command = ['rpm-ostree', 'rebase', ...lock, imageReference(image, { mustBeSigned })] as const;
   return transaction(run, command, { timeoutMs: REBASE_TIMEOUT_MS, signal });
 }

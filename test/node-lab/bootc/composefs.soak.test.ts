@@ -73,7 +73,7 @@ describeMachine(
     /**
      * What the daemon reports may be of the boot before. @returns `bootc status` once something is staged for later.
      */
-    const untilHeldBack = async () => {
+    const untilLocked = async () => {
       // To ask bootc itself each time would take the processor from what is waited for.
       const isNoted = async () =>
         (await sh(`cat ${NOTE} 2>&1 || true`)).includes('"finalization_locked":true');
@@ -104,7 +104,7 @@ describeMachine(
       const image = await machine.updates.build('rendered-2');
       await machine.updates.assign('rendered-2', image);
       for (const how of ['systemctl reboot', LOSE_POWER, `${LOSE_ENTRIES}; ${LOSE_POWER}`]) {
-        expect(await timed('until it is held back', untilHeldBack)).toMatchObject({
+        expect(await timed('until it is locked', untilLocked)).toMatchObject({
           staged: { image: { image: { image } } },
           rollbackQueued: false,
         });

@@ -19,7 +19,7 @@ const NODE = {
  * daemon/os/image-tool/ relies on it, under a bootc that can't be told to lock. Each test begins where the one before
  * ended.
  */
-describeLabNode('what a newer ostree holds back from the next boot', NODE, (machine) => {
+describeLabNode('what a newer ostree locks', NODE, (machine) => {
   let commit: string;
 
   beforeAll(async () => {

@@ -8,8 +8,8 @@ import type { OsHost } from '../os-host.ts';
 /**
  * bootc-finalize-staged.service finalizes what is staged when it stops, at shutdown. `bootc switch` starts it and can't
  * be told to stage for later, so before it runs, the service gets a setting by which it does nothing when it stops. It
- * lies in /run, so that no boot finds it. systemd starts no service that has no command at all, and bootc needs it
- * started.
+ * lies in /run, so that no boot finds it; daemons of earlier versions left it there under this name. systemd starts no
+ * service that has no command at all, and bootc needs it started.
  */
 const SETTING = 'run/systemd/system/bootc-finalize-staged.service.d/50-shale-hold-back.conf';
 const TEXT = `# Shale: what is staged is not the next boot of this node yet.
@@ -21,13 +21,13 @@ ExecStop=/usr/bin/true
 export const STAGED_NOTE = 'run/composefs/staged-deployment';
 const TIMEOUT_MS = 60_000;
 
-/** @returns whether what is staged is held back from the next boot. */
-export async function isHeldBack({ root }: Pick<OsHost, 'root'>): Promise<boolean> {
+/** @returns whether what is staged is locked: not finalized at shutdown, and so not the next boot. */
+export async function isFinalizationLocked({ root }: Pick<OsHost, 'root'>): Promise<boolean> {
   return isThere(path.join(root, SETTING));
 }
 
-/** Holds back whatever is staged now, or later. Harmless to repeat. @throws OsCommandError */
-export async function holdBack(
+/** Locks whatever is staged now, or later. Harmless to repeat. @throws OsCommandError */
+export async function lockFinalization(
   { root, run }: Pick<OsHost, 'root' | 'run'>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -39,16 +39,16 @@ export async function holdBack(
 }
 
 /**
- * Has bootc finalize at shutdown again what is staged, now or later. Nothing held back: nothing done.
+ * Has bootc finalize at shutdown again what is staged, now or later. No lock: nothing done.
  *
  * @throws OsCommandError or an Error.
  */
-export async function release(
+export async function unlockFinalization(
   { root, run }: Pick<OsHost, 'root' | 'run'>,
   signal: AbortSignal,
 ): Promise<void> {
   await markStaged(root, 'toFinalize');
-  if (!(await isHeldBack({ root }))) return;
+  if (!(await isFinalizationLocked({ root }))) return;
   await rm(path.join(root, SETTING));
   await reload(run, signal);
 }
@@ -60,18 +60,18 @@ async function reload(run: RunOsCommand, signal: AbortSignal): Promise<void> {
 const Note = z.looseObject({ depl_id: z.string(), finalization_locked: z.boolean() });
 
 /**
- * Notes in bootc's own words whether what is staged is held back, so that `bootc status` shows it and bootc's own
+ * Notes in bootc's own words whether what is staged is locked, so that `bootc status` shows it and bootc's own
  * finalization respects it. Nothing staged: nothing done.
  *
  * @param root the running root. @throws Error when the note is not what bootc 1.16 writes.
  */
-export async function markStaged(root: string, as: 'heldBack' | 'toFinalize'): Promise<void> {
+export async function markStaged(root: string, as: 'locked' | 'toFinalize'): Promise<void> {
   const file = path.join(root, STAGED_NOTE);
   const text = await readFile(file, 'utf8').catch(ignoreMissing);
   if (text === undefined) return;
   const expected = `/${STAGED_NOTE}: expected {"depl_id": "…", "finalization_locked": …}`;
   const note = parseJson(Note, text, expected);
-  const isLocked = as === 'heldBack';
+  const isLocked = as === 'locked';
   if (note.finalization_locked === isLocked) return;
   const temporary = `${file}.shale`;
   await writeFile(temporary, JSON.stringify({ ...note, finalization_locked: isLocked }), { mode: 0o644 });
