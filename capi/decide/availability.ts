@@ -61,8 +61,8 @@ function first(what: string, lines: readonly string[]): string | undefined {
 }
 
 /**
- * The gate holds back whatever disrupts a node of a driven pool, so a node that is handed over for this change does what
- * it has waited for, too.
+ * The gate holds back whatever disrupts a node of a driven pool, so a node that is handed over for this change does
+ * what it has waited for, too.
  */
 function dueOn({ node }: PredictedChange['prediction']['nodes'][number]): readonly string[] {
   const { metadata, status } = node;

@@ -1,12 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import { formatRebootRequest } from '../../api/annotation-requests.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { annotations } from '../../api/names.ts';
+import { annotations, labels } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { machineConfig } from '../../machineconfig/testdata/build.ts';
 import { everything, machineObjects } from '../../test/fixtures/capi/machine-objects.ts';
 import { base, drivenBy, workers, workload } from '../../test/fixtures/capi/workload.ts';
-import { aBuild, aMachineOSConfig, aSuccess, condition, image } from '../../test/fixtures/objects.ts';
+import {
+  aBuild,
+  aMachineConfigNode,
+  aMachineOSConfig,
+  aPool,
+  aSuccess,
+  condition,
+  image,
+} from '../../test/fixtures/objects.ts';
 import { files } from '../../test/fixtures/rendering.ts';
 import type { JsonObject } from '../contract/machine-objects.ts';
 import { ownedConfigName } from '../mapping/owned-config.ts';
@@ -180,6 +188,25 @@ describe('affectsAvailability of a layered pool whose files change live', () => 
   });
 });
 
+/** As MCO documents custom pools. */
+const inheriting = {
+  ...aPool('infra'),
+  spec: {
+    ...aPool('infra').spec,
+    machineConfigSelector: {
+      matchExpressions: [{ key: labels.role, operator: 'In', values: ['worker', 'infra'] }],
+    },
+  },
+} as KubernetesObject;
+const twoWorkers = () => workload().machineConfigNodes;
+const inInfra = aMachineConfigNode('infra-0', { pool: { name: 'infra' } });
+
+test('a pool that inherits and has no nodes is no reason to replace machines', () => {
+  expect(answerTo({}, file('/etc/live'), workload([drivenBy(), inheriting]))).toMatchObject({
+    kind: 'inPlace',
+  });
+});
+
 describe('needs new machines, and says why', () => {
   test('a version whose kubelet an image brings that stays', () => {
     const owned = machineConfig(ownedConfigName('worker'), undefined, {
@@ -232,6 +259,18 @@ describe('needs new machines, and says why', () => {
       { machine: { version: 'v1.36.0' } },
       withStreams(),
       'a kubelet v1.36.0 is newer than the API server, which is v1.35.1; upgrade the control plane first',
+    ],
+    [
+      'a pool that inherits and has nodes',
+      file('/etc/live'),
+      workload([drivenBy(), inheriting], {}, { machineConfigNodes: [...twoWorkers(), inInfra] }),
+      'the nodes of infra would change as well, because that pool inherits from worker',
+    ],
+    [
+      'a pool that inherits the stream',
+      { machine: { version: 'v1.35.1' } },
+      workload([drivenBy(), streams, inheriting], {}, { machineConfigNodes: [...twoWorkers(), inInfra] }),
+      'the nodes of infra would change as well, because that pool inherits from worker',
     ],
     [
       'a file that another MachineConfig has, too',

@@ -2,13 +2,14 @@ import { isDeepStrictEqual } from 'node:util';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { noun } from '../../api/plural.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { configsWith, type Subject } from '../../machineconfig/owners.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { readableNodeConfig } from '../../predict/objects/cluster-state.ts';
-import { offlineCluster } from '../../predict/objects/offline-cluster.ts';
+import { type OfflineCluster, offlineCluster } from '../../predict/objects/offline-cluster.ts';
 import { type OfflineRendering, renderOffline } from '../../predict/objects/offline-rendering.ts';
 import { objectsAfter, type PoolWrite, type WantedContent } from './wanted-content.ts';
 import type { WorkloadState } from './workload-state.ts';
@@ -24,7 +25,8 @@ export type Renderable =
  * Renders a pool as the operator will once the writes are done.
  *
  * Another MachineConfig of the pool may have the same file, and then that one's content is what nodes get: nobody would
- * ever be done.
+ * ever be done. A custom pool inherits the MachineConfigs and the stream of `worker` (MCO, "Custom pools"), and its nodes
+ * would be updated, too, by whoever decides about them.
  */
 export function renderable(
   workload: WorkloadState,
@@ -42,8 +44,33 @@ export function renderable(
       kind: 'impossible',
       why: `the pool ${name} can't be rendered: ${rendering.problems.join('; ')}`,
     };
-  const why = overridden(wanted, rendering);
+  const why = overridden(wanted, rendering) ?? inheritedBy(workload, name, after);
   return why === undefined ? { kind: 'renderable', rendering } : { kind: 'impossible', why };
+}
+
+/** @returns which other pools with nodes would change as well; undefined where none would. */
+function inheritedBy(
+  { objects, machineConfigNodes }: WorkloadState,
+  own: string,
+  after: OfflineCluster,
+): string | undefined {
+  const populated = new Set(machineConfigNodes.map(({ spec }) => spec.pool.name));
+  const others = after.pools.filter(({ metadata: { name } }) => name !== own && populated.has(name));
+  if (others.length === 0) return undefined;
+  const before = offlineCluster(objects, { isLive: true });
+  const changed = others.filter((pool) => {
+    const then = before.pools.find(({ metadata }) => metadata.name === pool.metadata.name);
+    return then !== undefined && renderedName(before, then) !== renderedName(after, pool);
+  });
+  if (changed.length === 0) return undefined;
+  const names = changed.map(({ metadata }) => metadata.name).join(' and ');
+  return `the nodes of ${names} would change as well, because ${noun(changed.length, 'that pool inherits', 'those pools inherit')} from ${own}`;
+}
+
+/** @returns undefined for a pool that can't be rendered, and so keeps what it has. */
+function renderedName(cluster: OfflineCluster, pool: MachineConfigPool): string | undefined {
+  const rendering = renderOffline(cluster, pool);
+  return rendering.ok ? rendering.rendered.metadata.name : undefined;
 }
 
 /** @returns why the rendered config doesn't have what is wanted; undefined where it does. */
