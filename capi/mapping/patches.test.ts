@@ -7,7 +7,7 @@ import {
   type JsonObject,
   type MachineObjects,
 } from '../contract/machine-objects.ts';
-import { readSettings } from '../contract/settings.ts';
+import { readMachineSettings } from '../contract/settings.ts';
 import { changedParts } from './part-changes.ts';
 import { machinePartsOf } from './parts-of.ts';
 import { patchesBetween, type SpecPlace } from './patches.ts';
@@ -152,7 +152,7 @@ test.each<[string, JsonObject, JsonObject, JsonObject | undefined]>([
   ['no tag any more', { disk: { image: 'v1' } }, { disk: {} }, { disk: { image: null } }],
   ['the same tag', { disk: { image: 'v1' } }, { disk: { image: 'v1' } }, undefined],
 ])('an image below other fields is patched alone: %s', (_what, from, to, expected) => {
-  const settings = readSettings({
+  const settings = readMachineSettings({
     imagePath: 'spec.template.spec.disk.image',
     imageRepository: 'registry.example/os',
   });
