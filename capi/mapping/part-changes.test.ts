@@ -35,6 +35,19 @@ test.each<[string, Objects, Objects, readonly string[]]>([
   ],
   ['an order of files', files(motd, { path: '/etc/issue' }), files({ path: '/etc/issue' }, motd), []],
   [
+    'a last line break, which cloud-init writes in any case',
+    files(motd),
+    files({ ...motd, content: 'hello' }),
+    [],
+  ],
+  ['line breaks after the last one', files(motd), files({ ...motd, content: 'hello\n\n' }), []],
+  [
+    'no last line break, in base64',
+    files(motd),
+    files({ ...motd, encoding: 'base64', content: Buffer.from('hello').toString('base64') }),
+    ['file /etc/motd'],
+  ],
+  [
     'an encoding of the same content',
     files(motd),
     files({ ...motd, encoding: 'gzip+base64', content: gzipSync('hello\n').toString('base64') }),

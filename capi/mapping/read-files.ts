@@ -124,11 +124,22 @@ function ownerOf(owner: string | undefined): Pick<MachineFile, 'user' | 'group'>
 }
 
 function contentOf({ content = '', encoding }: File, room: Room): string {
+  if (encoding === undefined) return Buffer.from(asBlock(content)).toString('base64');
   const isBase64 = encoding === 'base64' || encoding === 'gzip+base64';
   if (isBase64 && !isCanonicalBase64(content)) throw new Unwritable('its content is not base64');
   const bytes = Buffer.from(content, isBase64 ? 'base64' : 'utf8');
   const plain = encoding === 'gzip' || encoding === 'gzip+base64' ? room.gunzip(bytes) : bytes;
   return plain.toString('base64');
+}
+
+/**
+ * Cluster API writes contents as a block of YAML (`content: |` in bootstrap/kubeadm/pkg/cloudinit, `inline: |` for
+ * Ignition), which ends with one line break whatever the content ends with.
+ */
+function asBlock(content: string): string {
+  let end = content.length;
+  while (content[end - 1] === '\n') end -= 1;
+  return end === 0 ? '' : `${content.slice(0, end)}\n`;
 }
 
 /** With white space between lines, as `base64` prints it. */

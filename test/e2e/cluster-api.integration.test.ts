@@ -88,7 +88,9 @@ const filesOf = async () =>
     file,
     rest['contents'],
   ]);
-const contents = (text: string) => ({ source: `data:;base64,${Buffer.from(text).toString('base64')}` });
+const contents = (text: string) => ({
+  source: `data:;base64,${Buffer.from(`${text}\n`).toString('base64')}`,
+});
 const running = async (name: string) => (await nodeOf(name)).status?.configVersion?.current;
 
 beforeEach(async () => {
