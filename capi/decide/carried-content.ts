@@ -25,8 +25,8 @@ export type Renderable =
  * Renders a pool as the operator will once the writes are done.
  *
  * Another MachineConfig of the pool may have the same file, and then that one's content is what nodes get: nobody would
- * ever be done. A custom pool inherits the MachineConfigs and the stream of `worker` (MCO, "Custom pools"), and its nodes
- * would be updated, too, by whoever decides about them.
+ * ever be done. A custom pool inherits the MachineConfigs and the stream of `worker` (MCO, "Custom pools"), and its
+ * nodes would be updated, too, by whoever decides about them.
  */
 export function renderable(
   workload: WorkloadState,
