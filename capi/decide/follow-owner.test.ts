@@ -19,6 +19,7 @@ import {
 import { aPool } from '../../test/fixtures/objects.ts';
 import { partKey } from '../mapping/machine-parts.ts';
 import { machineConfigOf } from '../mapping/owned-config.ts';
+import { machinePartsOf } from '../mapping/parts-of.ts';
 import { type ClusterObservation, decideUpkeep } from './follow-owner.ts';
 
 const before = someParts({ files: { '/etc/chrony.conf': 'pool a', '/etc/never-owned': 'x' } });
@@ -75,6 +76,26 @@ describe('the MachineConfig of an owner', () => {
     const { content, refused } = decide(observed({ workload }));
     expect(content).toEqual([]);
     expect(refused).toEqual([{ owner: OWNER, why: expect.stringContaining('infra and worker name') }]);
+  });
+
+  test.each([
+    [
+      'the image',
+      partKey({ kind: 'image' }),
+      { imagePath: undefined, imageRepository: undefined },
+      'imagePath',
+    ],
+    ['the keys of a user', partKey({ kind: 'keys', user: 'core' }), { nodeUser: 'admin' }, 'nodeUser'],
+  ])('keeps %s whose setting somebody has changed', (_, part, changed, setting) => {
+    const users = [{ name: 'core', sshAuthorizedKeys: ['ssh-ed25519 A a'] }];
+    const infrastructure = { kind: 'DevMachine', spec: { image: 'v1' } };
+    const objects = { machine: {}, bootstrap: { kind: 'KubeadmConfig', spec: { users } }, infrastructure };
+    const has = machineConfigOf(machinePartsOf(objects, SETTINGS), new Set([part]), POOL) as MachineConfig;
+    const settings = { ...SETTINGS, ...changed };
+    const workload = aWorkload({ objects: [pool, admins, has] });
+    const { content, refused } = decide(observed({ workload, settings }, machinePartsOf(objects, settings)));
+    expect(content).toEqual([]);
+    expect(refused).toEqual([{ owner: OWNER, why: expect.stringContaining(`setting ${setting} `) }]);
   });
 
   test('is not written where the pool could not be rendered with it, and nothing is refused without a change', () => {

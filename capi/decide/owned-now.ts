@@ -50,14 +50,32 @@ export function ownedNow(
   };
 }
 
-/** @returns the parts that Shale has written. */
+/** @returns the parts that Shale has written; unknown where the settings don't say any more what they stand for. */
 export function alreadyOwned(existing: MachineConfig | undefined, settings: MachineSettings): OwnedNow {
   try {
-    return { kind: 'owned', parts: ownedParts(existing, settings) };
+    const parts = ownedParts(existing, settings);
+    const why = unsettled(parts, settings);
+    return why === undefined
+      ? { kind: 'owned', parts }
+      : { kind: 'unknown', why: `MachineConfig ${existing?.metadata.name} has ${why}` };
   } catch {
     const why = `MachineConfig ${existing?.metadata.name} has something that the extension doesn't write; delete it, and the extension writes it again`;
     return { kind: 'unknown', why };
   }
+}
+
+/** Without its setting the template seems to have no image, and machines would go back to another one. */
+function unsettled(
+  parts: ReadonlySet<PartKey>,
+  { imagePath, nodeUser }: MachineSettings,
+): string | undefined {
+  if (imagePath === undefined && parts.has(partKey({ kind: 'image' })))
+    return 'an image, and the setting imagePath is gone from the ExtensionConfig; set it again';
+  const own = partKey({ kind: 'keys', user: nodeUser });
+  const other = [...parts].find((part) => part.startsWith('keys ') && part !== own);
+  return (
+    other && `${other}, and the setting nodeUser of the ExtensionConfig is ${nodeUser}; set it as before`
+  );
 }
 
 /** What the current template changes belongs to the next update of the machine, if it is another one. */
