@@ -108,6 +108,12 @@ const ofNtp = (why: string) => `KubeadmConfig spec.ntp: ${why}`;
 test.each<[string, Objects, Objects, string]>([
   ['a file that is gone', files(motd), {}, ofMotd(STAYS)],
   [
+    'carriage returns',
+    {},
+    files({ ...motd, content: 'a\r\n' }),
+    ofMotd('its content has carriage returns, which get lost in cloud-config; use base64'),
+  ],
+  [
     'appending',
     {},
     files({ ...motd, append: true }),
@@ -125,7 +131,7 @@ test.each<[string, Objects, Objects, string]>([
     files({ ...motd, content: 'I am {{ ds.meta_data.local_hostname }}\n' }),
     ofMotd(JINJA),
   ],
-  ['a comment of such a template', {}, files({ ...motd, content: 'echo ${#names[@]}\n' }), ofMotd(JINJA)],
+  ['a comment of such a template', {}, files({ ...motd, content: 'echo {#names[@]}\n' }), ofMotd(JINJA)],
   [
     'a key that is such a template',
     core({}),

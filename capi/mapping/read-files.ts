@@ -124,7 +124,12 @@ function ownerOf(owner: string | undefined): Pick<MachineFile, 'user' | 'group'>
 }
 
 function contentOf({ content = '', encoding }: File, room: Room): string {
-  if (encoding === undefined) return Buffer.from(asBlock(content)).toString('base64');
+  if (encoding === undefined) {
+    // YAML makes line feeds of them (YAML 1.2, 5.4).
+    if (content.includes('\r'))
+      throw new Unwritable('its content has carriage returns, which get lost in cloud-config; use base64');
+    return Buffer.from(asBlock(content)).toString('base64');
+  }
   const isBase64 = encoding === 'base64' || encoding === 'gzip+base64';
   if (isBase64 && !isCanonicalBase64(content)) throw new Unwritable('its content is not base64');
   const bytes = Buffer.from(content, isBase64 ? 'base64' : 'utf8');

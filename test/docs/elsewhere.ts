@@ -59,6 +59,7 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
   'docs/how-to/cluster-api.md': {
     'kubectl --context management apply -k capi': CAPI,
     'kubectl --context management wait --for=condition=Discovered extensionconfig/shale': CAPI,
+    'kubectl --context management label namespace default shale.dev/cluster-api=enabled': CAPI,
     'kubectl --context workload patch mcp worker --type merge': CAPI,
     'kubectl --context management apply -f workers-v2.yaml': CAPI,
     'kubectl --context management get machines': CAPI,
