@@ -98,8 +98,8 @@ function extensionParts(flags: CapiExtensionFlags, connection: Connection, log: 
   const workloads = new WorkloadClusters(management, flags.namespace);
   const events = createEventRecorder(client, CLUSTER_API_DEPLOYMENT, log);
   const { extensionConfig } = flags;
-  const options = { management, workloads, extensionConfig, events, log };
-  const clusters = new LiveClusters({ ...options, now: () => new Date() });
+  const options = { management, workloads, extensionConfig, events, log, now: () => new Date() };
+  const clusters = new LiveClusters(options);
   const loop: ProcessPart = (signal) =>
     runLoop({ ...options, reported: new Map(), intervalMs: LOOP_INTERVAL_MS }, signal);
   return { parts: { hooks: new UpdateHooks({ clusters, log }), loop }, close: () => workloads.close() };

@@ -49,8 +49,9 @@ function startReplica(kind: typeof ManagementCluster = ManagementCluster) {
     warnings.add(`${name} ${reason}: ${message}`);
   const events = { normal: () => undefined, warning };
   const reported = new Map();
-  const options = { management: managed, workloads, events, log, extensionConfig: 'shale', reported };
-  const clusters = new LiveClusters({ ...options, now: () => new Date() });
+  const now = () => new Date();
+  const options = { management: managed, workloads, events, log, extensionConfig: 'shale', reported, now };
+  const clusters = new LiveClusters(options);
   const call = (name: string): Promise<UpdateMachineAnswer> => {
     const machine = { namespace: 'default', name };
     return clusters.updateMachine({ cluster: management.cluster, machine } as never, deadline(30_000));
@@ -154,6 +155,34 @@ test('a management cluster that is away: what was handed over is finished, and n
   await pass();
   expect(await handedOver('one')).toBe(true);
   expect(await running('two')).toBe(before);
+});
+
+test('new machines without the startup taint take their first config one after the other', async () => {
+  const { pass } = startReplica();
+  for (const name of ['new-1', 'new-2']) {
+    await fleet.addNode(name, POOL, { script: { actions: RESTART }, settled: false });
+    await fleet.patchNode(name, { spec: { providerID: providerIDOf(name) } });
+    await management.createMachine(name, OWNER.name, name);
+  }
+  await pass();
+  const wanted = await running('one');
+  await vi.waitFor(
+    async () => {
+      await pass();
+      const handed = [await handedOver('new-1'), await handedOver('new-2')];
+      expect(handed).not.toEqual([true, true]);
+      expect([await running('new-1'), await running('new-2')]).toEqual([wanted, wanted]);
+    },
+    { timeout: patience(60_000), interval: 100 },
+  );
+  await vi.waitFor(
+    async () => {
+      await pass();
+      for (const name of ['new-1', 'new-2'])
+        expect([await handedOver(name), await isHeldOff(name)]).toEqual([false, false]);
+    },
+    { timeout: patience(60_000), interval: 100 },
+  );
 });
 
 test('two replicas at once write the same', async () => {
