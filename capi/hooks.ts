@@ -69,7 +69,7 @@ export class UpdateHooks {
   }
 
   async #canUpdate(
-    { cluster, owner, current, desired, settings }: CanUpdateRequest,
+    { cluster, machine, owner, current, desired, settings }: CanUpdateRequest,
     place: SpecPlace,
     signal: AbortSignal,
   ): Promise<CanUpdateAnswer> {
@@ -77,9 +77,14 @@ export class UpdateHooks {
     const changes = changedParts(machinePartsOf(current, settings), parts);
     if (owner === undefined) return newMachines(NO_OWNER);
     const patches = patchesBetween(current, desired, settings, place);
-    const asked = { owner, changes, desired: parts, patches, settings };
-    const answer =
-      refusedAtOnce(owner, changes) ?? canUpdate(asked, await this.#clusters.readWorkload(cluster, signal));
+    const decide = async () => {
+      const [workload, others] = await Promise.all([
+        this.#clusters.readWorkload(cluster, signal),
+        machine === undefined ? [] : this.#clusters.readOthers(owner, machine, settings, signal),
+      ]);
+      return canUpdate({ owner, changes, desired: parts, others, patches, settings }, workload);
+    };
+    const answer = refusedAtOnce(owner, changes) ?? (await decide());
     this.#log.info({ cluster, owner, answer: answer.kind }, answer.message);
     if (answer.kind === 'newMachines') {
       await this.#clusters.reportNewMachines(owner, answer.message, signal);

@@ -14,7 +14,9 @@ import { drivenBy, workers, workload } from '../test/fixtures/capi/workload.ts';
 import { createAuthority } from '../x509/certificate.ts';
 import { type Clusters, NotKnownNow } from './clusters/clusters.ts';
 import { DISCOVERY_PATH, type Hook, pathOf } from './contract/hooks.ts';
+import { readMachineSettings } from './contract/settings.ts';
 import { UpdateHooks } from './hooks.ts';
+import { machinePartsOf } from './mapping/parts-of.ts';
 import { startHookServer } from './server.ts';
 
 const authority = createAuthority('capi', new Date());
@@ -29,6 +31,9 @@ async function serve(more: Partial<Clusters> = {}) {
     readWorkload: vi.fn<Clusters['readWorkload']>(async () => workload()),
     updateMachine: vi.fn<Clusters['updateMachine']>(async () => ({ kind: 'done', message: 'updated' })),
     reportNewMachines: vi.fn<Clusters['reportNewMachines']>(async () => undefined),
+    readOthers: vi.fn<Clusters['readOthers']>(async () => [
+      { kind: 'known', parts: machinePartsOf(before, readMachineSettings({})) },
+    ]),
     ...more,
   };
   const lines: string[] = [];
@@ -89,6 +94,25 @@ test('a Machine of a control plane is patched in its own spec', async () => {
   expect(decoded(response.bootstrapConfigPatch)).toEqual({
     spec: { files: [{ path: '/etc/live', content: 'b' }] },
   });
+});
+
+test('the only Machine of a control plane is replaced, because nobody could tell later what has changed', async () => {
+  const plane = { kind: 'KubeadmControlPlane', namespace: 'default', name: 'plane' } as const;
+  const readOthers = vi.fn<Clusters['readOthers']>(async () => [
+    { kind: 'gone', why: 'KubeadmControlPlane default/plane has no other Machine' },
+  ]);
+  const { ask, clusters } = await serve({
+    readWorkload: async () => workload([drivenBy(plane)]),
+    readOthers,
+  });
+  const response = await ask('CanUpdateMachine', canUpdateMachineRequest(before, after));
+  expect(response).toMatchObject({
+    status: 'Success',
+    message: expect.stringContaining('KubeadmControlPlane default/plane has no other Machine'),
+  });
+  expect(response).not.toHaveProperty('bootstrapConfigPatch');
+  expect(readOthers.mock.calls[0]?.slice(0, 2)).toEqual([plane, { namespace: 'default', name: 'plane-x' }]);
+  expect(clusters.reportNewMachines).toHaveBeenCalledOnce();
 });
 
 test('what needs new machines has no patch, an Event on the owner, and asks no cluster', async () => {

@@ -1,19 +1,19 @@
 import type { Logger } from 'pino';
-import type { MachineOwner } from '../../api/machine-owner.ts';
+import type { MachineOwner, MachineReference } from '../../api/machine-owner.ts';
 import { toSeconds } from '../../api/object.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { UpdateMachineAnswer } from '../contract/answers.ts';
 import { isPaused, type Machine } from '../contract/cluster-api-kinds.ts';
 import type { ClusterReference } from '../contract/requests.ts';
 import type { MachineSettings } from '../contract/settings.ts';
-import type { OwnerParts } from '../decide/owned-now.ts';
+import type { OlderParts, OwnerParts } from '../decide/owned-now.ts';
 import { decideUpdate, type UpdateObservation, type UpdateWrite } from '../decide/update-machine.ts';
 import type { WorkloadState } from '../decide/workload-state.ts';
 import { machinePartsOf } from '../mapping/parts-of.ts';
 import { type Clusters, type MachineUpdate, NotKnownNow } from './clusters.ts';
 import { isHeldOff, type ManagementCluster } from './management.ts';
 import { withinHook } from './not-known.ts';
-import type { OwnerTemplates } from './owner-templates.ts';
+import type { OlderTemplate, OwnerTemplates } from './owner-templates.ts';
 import type { WorkloadCluster } from './workload.ts';
 import type { WorkloadClusters } from './workload-clusters.ts';
 
@@ -39,6 +39,16 @@ export class LiveClusters implements Clusters {
   readWorkload(reference: ClusterReference, signal: AbortSignal): Promise<WorkloadState> {
     const bounded = withinHook(signal);
     return this.#options.workloads.use(reference, bounded, (workload) => workload.read(bounded));
+  }
+
+  async readOthers(
+    owner: MachineOwner,
+    machine: MachineReference,
+    settings: MachineSettings,
+    signal: AbortSignal,
+  ): Promise<readonly OlderParts[]> {
+    const others = await this.#options.management.othersOf(owner, machine, withinHook(signal));
+    return others.map((each) => olderParts(each, settings));
   }
 
   async updateMachine(update: MachineUpdate, signal: AbortSignal): Promise<UpdateMachineAnswer> {
@@ -138,8 +148,12 @@ export class LiveClusters implements Clusters {
 function partsOfOwner({ current, older }: OwnerTemplates, settings: MachineSettings): OwnerParts {
   return {
     current: machinePartsOf(current, settings),
-    older: older.map((each) =>
-      each.kind === 'known' ? { kind: 'known', parts: machinePartsOf(each.objects, settings) } : each,
-    ),
+    older: older.map((each) => olderParts(each, settings)),
   };
+}
+
+function olderParts(template: OlderTemplate, settings: MachineSettings): OlderParts {
+  return template.kind === 'known'
+    ? { kind: 'known', parts: machinePartsOf(template.objects, settings) }
+    : template;
 }

@@ -42,6 +42,7 @@ function recording(name: string): Recording {
 function hooks(): UpdateHooks {
   const clusters: Clusters = {
     readWorkload: async () => workload([drivenBy(OWNER), STREAMS]),
+    readOthers: async () => [],
     updateMachine: async () => ({ kind: 'inProgress', retryAfterSeconds: 10, message: 'staging' }),
     reportNewMachines: async () => undefined,
   };
