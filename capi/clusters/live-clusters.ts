@@ -54,7 +54,10 @@ export class LiveClusters implements Clusters {
   async updateMachine(update: MachineUpdate, signal: AbortSignal): Promise<UpdateMachineAnswer> {
     const bounded = withinHook(signal);
     return this.#options.workloads.use(update.cluster, bounded, async (workload) => {
-      const observed = await this.#observe(update, workload, bounded);
+      const shared = decideUpdate(await this.#observe(update, () => workload.readShared(bounded), bounded));
+      // Other machines of the cluster wait, too; what is written or has ended is never decided by what was read for them.
+      if (shared.answer.kind === 'inProgress' && shared.writes.length === 0) return shared.answer;
+      const observed = await this.#observe(update, () => workload.read(bounded), bounded);
       const { writes, answer } = decideUpdate(observed);
       for (const write of writes) await this.#carryOut(write, observed, workload, bounded);
       // The condition of a Machine says only that it failed (machine_controller_inplace_update.go).
@@ -80,7 +83,7 @@ export class LiveClusters implements Clusters {
    */
   async #observe(
     { cluster: reference, machine: machineReference }: MachineUpdate,
-    workload: WorkloadCluster,
+    read: () => Promise<WorkloadState>,
     signal: AbortSignal,
   ): Promise<UpdateObservation> {
     const { management, extensionConfig } = this.#options;
@@ -88,7 +91,7 @@ export class LiveClusters implements Clusters {
       management.cluster(reference, signal),
       management.machine(machineReference, signal),
       management.settings(extensionConfig, signal),
-      workload.read(signal),
+      read(),
     ]);
     if (cluster === undefined)
       throw new NotKnownNow(`Cluster ${reference.namespace}/${reference.name} is gone`);
