@@ -15,10 +15,12 @@ import { canUpdate, newMachines, refusedAtOnce } from './decide/can-update.ts';
 import { changedParts } from './mapping/part-changes.ts';
 import { machinePartsOf } from './mapping/parts-of.ts';
 import { patchesBetween, type SpecPlace } from './mapping/patches.ts';
+import type { AnswerKind, ExtensionMetrics } from './metrics.ts';
 
 export interface HookOptions {
   readonly clusters: Clusters;
   readonly log: Logger;
+  readonly metrics: Pick<ExtensionMetrics, 'answered'>;
 }
 
 /** What a hook says for whatever goes wrong: Cluster API asks again, and replaces nothing meanwhile. */
@@ -33,10 +35,12 @@ const NO_OWNER = 'the machines belong to neither a MachineDeployment nor a Kubea
 export class UpdateHooks {
   readonly #clusters: Clusters;
   readonly #log: Logger;
+  readonly #metrics: HookOptions['metrics'];
 
-  constructor({ clusters, log }: HookOptions) {
+  constructor({ clusters, log, metrics }: HookOptions) {
     this.#clusters = clusters;
     this.#log = log;
+    this.#metrics = metrics;
   }
 
   /**
@@ -50,20 +54,20 @@ export class UpdateHooks {
       case 'CanUpdateMachine':
         return canUpdateResponse(
           hook,
-          await this.#orFailure(hook, async () =>
+          await this.#timed(hook, async () =>
             this.#canUpdate(readCanUpdateMachine(await read()), 'machine', signal),
           ),
         );
       case 'CanUpdateMachineSet':
         return canUpdateResponse(
           hook,
-          await this.#orFailure(hook, async () =>
+          await this.#timed(hook, async () =>
             this.#canUpdate(readCanUpdateMachineSet(await read()), 'template', signal),
           ),
         );
       case 'UpdateMachine':
         return updateMachineResponse(
-          await this.#orFailure(hook, async () => this.#updateMachine(await read(), signal)),
+          await this.#timed(hook, async () => this.#updateMachine(await read(), signal)),
         );
     }
   }
@@ -99,6 +103,16 @@ export class UpdateHooks {
     const answer = await this.#clusters.updateMachine(update, signal);
     this.#log.info({ cluster, machine, answer: answer.kind }, answer.message);
     return answer;
+  }
+
+  async #timed<T extends { readonly kind: AnswerKind }>(
+    hook: Hook,
+    answer: () => Promise<T>,
+  ): Promise<T | Failure> {
+    const startedAt = performance.now();
+    const given = await this.#orFailure(hook, answer);
+    this.#metrics.answered(hook, given.kind, (performance.now() - startedAt) / 1000);
+    return given;
   }
 
   async #orFailure<T>(hook: Hook, answer: () => Promise<T>): Promise<T | Failure> {

@@ -17,6 +17,7 @@ import { DISCOVERY_PATH, type Hook, pathOf } from './contract/hooks.ts';
 import { readMachineSettings } from './contract/settings.ts';
 import { UpdateHooks } from './hooks.ts';
 import { machinePartsOf } from './mapping/parts-of.ts';
+import { ExtensionMetrics } from './metrics.ts';
 import { startHookServer } from './server.ts';
 
 const authority = createAuthority('capi', new Date());
@@ -38,7 +39,8 @@ async function serve(more: Partial<Clusters> = {}) {
   };
   const lines: string[] = [];
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) });
-  const hooks = new UpdateHooks({ clusters, log });
+  const metrics = new ExtensionMetrics();
+  const hooks = new UpdateHooks({ clusters, log, metrics });
   const server = await startHookServer({ hooks, tls: issued(), port: 0, host: '127.0.0.1', log });
   onTestFinished(() => server.close());
   const call = (path: string, body: string | Buffer, method?: string) =>
@@ -46,6 +48,7 @@ async function serve(more: Partial<Clusters> = {}) {
   return {
     clusters,
     server,
+    metrics: () => metrics.registry.metrics(),
     log: () => lines.join(''),
     call,
     /** @returns the response of a hook, which is as documented. */
@@ -64,6 +67,17 @@ const after = machineObjects({ bootstrap: { files: [{ path: '/etc/live', content
 const mounted = machineObjects({ bootstrap: { mounts: [['a']] } });
 const decoded = (patch: { readonly patch: string }) =>
   JSON.parse(Buffer.from(patch.patch, 'base64').toString());
+
+test('answers are counted by hook and answer', async () => {
+  const { ask, metrics } = await serve({ readWorkload: () => Promise.reject(new NotKnownNow('away')) });
+  await ask('UpdateMachine', updateMachineRequest(after));
+  await ask('CanUpdateMachineSet', canUpdateMachineSetRequest(before, after));
+  const counts = (await metrics()).split('\n').filter((line) => line.includes('seconds_count'));
+  expect(counts).toEqual([
+    'shale_cluster_api_hook_duration_seconds_count{hook="UpdateMachine",answer="done"} 1',
+    'shale_cluster_api_hook_duration_seconds_count{hook="CanUpdateMachineSet",answer="failure"} 1',
+  ]);
+});
 
 test('discovery is as documented', async () => {
   const { call } = await serve();

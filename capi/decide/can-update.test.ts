@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { formatRebootRequest } from '../../api/annotation-requests.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOwner } from '../../api/machine-owner.ts';
-import { annotations, annotations, labels } from '../../api/names.ts';
+import { annotations, labels } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { machineConfig } from '../../machineconfig/testdata/build.ts';
 import { everything, machineObjects } from '../../test/fixtures/capi/machine-objects.ts';
@@ -33,7 +33,10 @@ function answerTo(
   before: Objects,
   after: Objects,
   state: WorkloadState = workload(),
-  { owner = workers, others = [] }: { readonly owner?: MachineOwner; readonly others?: readonly OlderParts[] } = {},
+  {
+    owner = workers,
+    others = [],
+  }: { readonly owner?: MachineOwner; readonly others?: readonly OlderParts[] } = {},
 ) {
   const [from, to] = [machineObjects(before), machineObjects(after)];
   const desired = machinePartsOf(to, everything);

@@ -46,7 +46,11 @@ function hooks(): UpdateHooks {
     updateMachine: async () => ({ kind: 'inProgress', retryAfterSeconds: 10, message: 'staging' }),
     reportNewMachines: async () => undefined,
   };
-  return new UpdateHooks({ clusters, log: pino({ level: 'silent' }) });
+  return new UpdateHooks({
+    clusters,
+    log: pino({ level: 'silent' }),
+    metrics: { answered: () => undefined },
+  });
 }
 
 async function ask(name: string, hook: Hook) {
