@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { UNREPORTED_STATUS } from '../../api/object.ts';
 import {
   aConfig,
   aDrivenPool,
@@ -82,10 +83,12 @@ describe('a new machine', () => {
     expect(upkeepOf({ isHeld: true }).allowed).toEqual([]);
   });
 
-  const unreported = { ...fresh, status: {} };
+  const { status: _, ...unreported } = fresh;
   test.each<[string, Case]>([
     ['its node has a config', { node: aNodeAt(TARGET, 'rendered-0') }],
     ['its daemon has not reported', { node: unreported }],
+    ['its status is empty', { node: { ...fresh, status: {} } }],
+    ['its status is the default', { node: { ...fresh, status: UNREPORTED_STATUS as never } }],
     ['its node has not the target of the pool yet', { node: aNodeAt('rendered-0', '') }],
     ['its node is another machine', { world: { node: { spec: { providerID: 'dev:////other' } } } }],
     ['it has no node', { machine: aMachine({ metadata: MACHINE, status: {} }) }],
@@ -129,6 +132,11 @@ describe('a new machine', () => {
     );
     expect(names).toEqual([NODE]);
   });
+});
+
+test('a daemon that has staged the first config reports no config that the node runs', () => {
+  const node = { ...fresh, status: { conditions: [condition('UpdatePrepared')] } };
+  expect(upkeepOf({ node }).handedOver).toHaveLength(1);
 });
 
 describe('a machine that was handed over for its first config', () => {

@@ -3,6 +3,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOwner } from '../../api/machine-owner.ts';
 import { annotations } from '../../api/names.ts';
+import { isReported } from '../../api/object.ts';
 import { isBeingUpdated, type Machine } from '../contract/cluster-api-kinds.ts';
 import { drivenPool } from './driven-pool.ts';
 import { type NodeProgress, nodeProgress } from './node-progress.ts';
@@ -101,7 +102,8 @@ function isOver(progress: NodeProgress): boolean {
 
 /** A daemon that hasn't reported says nothing: the node may be in service, and its MachineConfigNode new. */
 function isWithoutConfig({ status }: MachineConfigNode): boolean {
-  return status?.configVersion?.current === '';
+  if (status?.conditions === undefined || !isReported(status)) return false;
+  return (status.configVersion?.current ?? '') === '';
 }
 
 /** Finds it by what the management cluster says, never by what a node says of itself. */

@@ -4,9 +4,10 @@
  */
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Nodes } from '../../api/kubernetes.ts';
+import { ConfigMaps, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { NotKnownNow } from '../../capi/clusters/clusters.ts';
@@ -21,7 +22,8 @@ import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { ManagementUnderTest, providerIDOf } from '../fixtures/capi/management-cluster.ts';
-import { RESTART } from '../fixtures/objects.ts';
+import { streams as osImageStreams } from '../fixtures/capi/observed-machine.ts';
+import { REBOOT, RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { log, NAMESPACE } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
@@ -161,6 +163,33 @@ test('a management cluster that is away: what was handed over is finished, and n
   await pass();
   expect(await handedOver('one')).toBe(true);
   expect(await running('two')).toBe(before);
+});
+
+test('another version is done once the kubelet reports it, one drained node after the other', async () => {
+  const { call, clusters } = startReplica();
+  const signal = deadline(120_000);
+  const { serverVersion } = await clusters.readWorkload(management.cluster, signal);
+  const version = serverVersion.replace(/\+.*/, '');
+  const { apiVersion, kind, metadata, ...streams } = osImageStreams(version);
+  const { name } = metadata;
+  const given = { apiVersion, kind, metadata: { name, namespace: NAMESPACE }, ...streams };
+  await fleet.client.create(ConfigMaps, given as never, { namespace: NAMESPACE, signal });
+  for (const machine of MACHINES) fleet.script(machine, { actions: REBOOT });
+  await management.changeTemplate(OWNER.name, { [CHRONY]: 'pool a', ...BOOTSTRAP }, version);
+
+  for (const [at, machine] of MACHINES.entries()) {
+    await management.startUpdate(machine, OWNER.name);
+    await until(() => call(machine), new RegExp(`its kubelet reports .*, and ${version} is awaited`));
+    expect(fleet.order()).toEqual(MACHINES.slice(0, at + 1));
+    expect([await handedOver(machine), await isHeldOff(machine)]).toEqual([true, true]);
+    const status = { nodeInfo: { kubeletVersion: version } };
+    await fleet.client.patchStatus(Nodes, machine, { type: 'merge', body: { status } }, { signal });
+    expect(await callUntilEnd(() => call(machine))).toEqual({ kind: 'done', message: 'updated' });
+    await management.endUpdate(machine);
+  }
+  const pool = await fleet.client.get(MachineConfigPools, POOL, { signal });
+  expect(pool.spec.osImageStream).toEqual({ name: version });
+  expect(fleet.mostCordoned(POOL)).toBe(1);
 });
 
 test('new machines without the startup taint take their first config one after the other', async () => {
