@@ -107,7 +107,10 @@ function extensionParts(
   const clusters = new LiveClusters(options);
   const loop: ProcessPart = (signal) =>
     runLoop({ ...options, metrics, reported: new Map(), intervalMs: LOOP_INTERVAL_MS }, signal);
-  return { parts: { hooks: new UpdateHooks({ clusters, log, metrics }), loop }, close: () => workloads.close() };
+  return {
+    parts: { hooks: new UpdateHooks({ clusters, log, metrics }), loop },
+    close: () => workloads.close(),
+  };
 }
 
 /** @param onServed once the hooks are served: their certificate may come later than the process. */

@@ -3,7 +3,7 @@ import type { MachineOwner, MachineReference } from '../../api/machine-owner.ts'
 import { toSeconds } from '../../api/object.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { UpdateMachineAnswer } from '../contract/answers.ts';
-import { isPaused, type Machine } from '../contract/cluster-api-kinds.ts';
+import { isBeingUpdated, isPaused, type Machine } from '../contract/cluster-api-kinds.ts';
 import type { ClusterReference } from '../contract/requests.ts';
 import type { MachineSettings } from '../contract/settings.ts';
 import type { OlderParts, OwnerParts } from '../decide/owned-now.ts';
@@ -53,18 +53,44 @@ export class LiveClusters implements Clusters {
 
   async updateMachine(update: MachineUpdate, signal: AbortSignal): Promise<UpdateMachineAnswer> {
     const bounded = withinHook(signal);
-    return this.#options.workloads.use(update.cluster, bounded, async (workload) => {
-      const shared = decideUpdate(await this.#observe(update, () => workload.readShared(bounded), bounded));
-      // Other machines of the cluster wait, too; what is written or has ended is never decided by what was read for them.
-      if (shared.answer.kind === 'inProgress' && shared.writes.length === 0) return shared.answer;
-      const observed = await this.#observe(update, () => workload.read(bounded), bounded);
-      const { writes, answer } = decideUpdate(observed);
-      for (const write of writes) await this.#carryOut(write, observed, workload, bounded);
-      // The condition of a Machine says only that it failed (machine_controller_inplace_update.go).
-      if (answer.kind === 'failure' && observed.machine !== undefined)
-        this.#options.events.warning(observed.machine, 'InPlaceUpdateFailed', answer.message);
-      return answer;
-    });
+    try {
+      return await this.#options.workloads.use(update.cluster, bounded, (workload) =>
+        this.#takeNextStep(update, workload, bounded),
+      );
+    } catch (error) {
+      if (error instanceof NotKnownNow) await this.#reportFailure(update.machine, error.message, bounded);
+      throw error;
+    }
+  }
+
+  async #takeNextStep(
+    update: MachineUpdate,
+    workload: WorkloadCluster,
+    signal: AbortSignal,
+  ): Promise<UpdateMachineAnswer> {
+    const shared = decideUpdate(await this.#observe(update, () => workload.readShared(signal), signal));
+    // Other machines of the cluster wait, too; what is written or has ended is never decided by what was read for them.
+    if (shared.answer.kind === 'inProgress' && shared.writes.length === 0) return shared.answer;
+    const observed = await this.#observe(update, () => workload.read(signal), signal);
+    const { writes, answer } = decideUpdate(observed);
+    for (const write of writes) await this.#carryOut(write, observed, workload, signal);
+    // The condition of a Machine says only that it failed (machine_controller_inplace_update.go).
+    if (answer.kind === 'failure' && observed.machine !== undefined)
+      this.#options.events.warning(observed.machine, 'InPlaceUpdateFailed', answer.message);
+    return answer;
+  }
+
+  /** It never fails: where the management cluster is what doesn't answer, there is nothing to write an Event to. */
+  async #reportFailure(reference: MachineReference, message: string, signal: AbortSignal): Promise<void> {
+    const { management, events, log } = this.#options;
+    try {
+      const machine = await management.machine(reference, signal);
+      // Whoever calls the hook: of a Machine that nobody updates there is nothing to say.
+      if (machine !== undefined && isBeingUpdated(machine))
+        events.warning(machine, 'InPlaceUpdateFailed', message);
+    } catch (error) {
+      log.warn({ machine: reference, err: error }, 'a Machine to be told about its update could not be read');
+    }
   }
 
   async reportNewMachines(owner: MachineOwner, message: string, signal: AbortSignal): Promise<void> {

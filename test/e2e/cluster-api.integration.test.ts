@@ -356,9 +356,14 @@ test('a workload cluster without the component is named with what it lacks', asy
     'shale-cluster-api-workload',
     { signal: deadline(10_000) },
   );
-  const { clusters } = startReplica();
+  const { clusters, call, warnings } = startReplica();
   await expect(clusters.readWorkload(management.cluster, deadline(30_000))).rejects.toThrow(
     /^the workload cluster default\/prod refuses a request: .*; it may lack manifests\/components\/cluster-api-workload$/,
   );
+  await management.startUpdate('one', OWNER.name);
+  await expect(call('one')).rejects.toThrow(NotKnownNow);
+  expect([...warnings]).toEqual([
+    expect.stringMatching(/^one InPlaceUpdateFailed: the workload cluster default\/prod refuses a request/),
+  ]);
   expect(await fleet.client.find(Nodes, 'one', { signal: deadline(10_000) })).toBeDefined();
 });
