@@ -15,10 +15,12 @@ import { canUpdate, newMachines, refusedAtOnce } from './decide/can-update.ts';
 import { changedParts } from './mapping/part-changes.ts';
 import { machinePartsOf } from './mapping/parts-of.ts';
 import { patchesBetween, type SpecPlace } from './mapping/patches.ts';
+import type { AnswerKind, ExtensionMetrics } from './metrics.ts';
 
 export interface HookOptions {
   readonly clusters: Clusters;
   readonly log: Logger;
+  readonly metrics: Pick<ExtensionMetrics, 'answered'>;
 }
 
 /** What a hook says for whatever goes wrong: Cluster API asks again, and replaces nothing meanwhile. */
@@ -33,10 +35,12 @@ const NO_OWNER = 'the machines belong to neither a MachineDeployment nor a Kubea
 export class UpdateHooks {
   readonly #clusters: Clusters;
   readonly #log: Logger;
+  readonly #metrics: HookOptions['metrics'];
 
-  constructor({ clusters, log }: HookOptions) {
+  constructor({ clusters, log, metrics }: HookOptions) {
     this.#clusters = clusters;
     this.#log = log;
+    this.#metrics = metrics;
   }
 
   /**
@@ -50,26 +54,26 @@ export class UpdateHooks {
       case 'CanUpdateMachine':
         return canUpdateResponse(
           hook,
-          await this.#orFailure(hook, async () =>
+          await this.#timed(hook, async () =>
             this.#canUpdate(readCanUpdateMachine(await read()), 'machine', signal),
           ),
         );
       case 'CanUpdateMachineSet':
         return canUpdateResponse(
           hook,
-          await this.#orFailure(hook, async () =>
+          await this.#timed(hook, async () =>
             this.#canUpdate(readCanUpdateMachineSet(await read()), 'template', signal),
           ),
         );
       case 'UpdateMachine':
         return updateMachineResponse(
-          await this.#orFailure(hook, async () => this.#updateMachine(await read(), signal)),
+          await this.#timed(hook, async () => this.#updateMachine(await read(), signal)),
         );
     }
   }
 
   async #canUpdate(
-    { cluster, owner, current, desired, settings }: CanUpdateRequest,
+    { cluster, machine, owner, current, desired, settings }: CanUpdateRequest,
     place: SpecPlace,
     signal: AbortSignal,
   ): Promise<CanUpdateAnswer> {
@@ -77,9 +81,14 @@ export class UpdateHooks {
     const changes = changedParts(machinePartsOf(current, settings), parts);
     if (owner === undefined) return newMachines(NO_OWNER);
     const patches = patchesBetween(current, desired, settings, place);
-    const asked = { owner, changes, desired: parts, patches, settings };
-    const answer =
-      refusedAtOnce(owner, changes) ?? canUpdate(asked, await this.#clusters.readWorkload(cluster, signal));
+    const decide = async () => {
+      const [workload, others] = await Promise.all([
+        this.#clusters.readWorkload(cluster, signal),
+        machine === undefined ? [] : this.#clusters.readOthers(owner, machine, settings, signal),
+      ]);
+      return canUpdate({ owner, changes, desired: parts, others, patches, settings }, workload);
+    };
+    const answer = refusedAtOnce(owner, changes) ?? (await decide());
     this.#log.info({ cluster, owner, answer: answer.kind }, answer.message);
     if (answer.kind === 'newMachines') {
       await this.#clusters.reportNewMachines(owner, answer.message, signal);
@@ -94,6 +103,16 @@ export class UpdateHooks {
     const answer = await this.#clusters.updateMachine(update, signal);
     this.#log.info({ cluster, machine, answer: answer.kind }, answer.message);
     return answer;
+  }
+
+  async #timed<T extends { readonly kind: AnswerKind }>(
+    hook: Hook,
+    answer: () => Promise<T>,
+  ): Promise<T | Failure> {
+    const startedAt = performance.now();
+    const given = await this.#orFailure(hook, answer);
+    this.#metrics.answered(hook, given.kind, (performance.now() - startedAt) / 1000);
+    return given;
   }
 
   async #orFailure<T>(hook: Hook, answer: () => Promise<T>): Promise<T | Failure> {

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import { errorMessage } from '../api/error-message.ts';
 import { NotKnownNow } from './clusters/clusters.ts';
 import { type KeepUpOptions, keepUp, referenceOf } from './clusters/keep-up.ts';
@@ -7,11 +6,13 @@ import type { WorkloadClusters } from './clusters/workload-clusters.ts';
 import type { CapiCluster } from './contract/cluster-api-kinds.ts';
 import { NotUnderstood } from './contract/not-understood.ts';
 import type { MachineSettings } from './contract/settings.ts';
+import type { ExtensionMetrics } from './metrics.ts';
 
 export interface LoopOptions extends KeepUpOptions {
   readonly workloads: WorkloadClusters;
   /** Name of the extension's ExtensionConfig, which has the settings. */
   readonly extensionConfig: string;
+  readonly metrics: Pick<ExtensionMetrics, 'passFailed'>;
   /** ms between two passes. */
   readonly intervalMs: number;
 }
@@ -38,7 +39,7 @@ export async function runLoop(options: LoopOptions, signal: AbortSignal): Promis
 
 /** One pass over all Clusters. What fails is logged, and is tried again at the next pass. */
 export async function passOver(options: LoopOptions, signal: AbortSignal): Promise<void> {
-  const { management, workloads, extensionConfig, log } = options;
+  const { management, workloads, extensionConfig } = options;
   try {
     const settings = await management.settings(extensionConfig, signal);
     const clusters = await management.clusters(signal);
@@ -50,7 +51,7 @@ export async function passOver(options: LoopOptions, signal: AbortSignal): Promi
     };
     await Promise.all(Array.from({ length: LANES }, lane));
   } catch (error) {
-    logFailure(log, {}, error, signal);
+    reportFailure(options, {}, error, signal);
   }
 }
 
@@ -70,13 +71,19 @@ async function passOverCluster(
       keepUp(options, { cluster, machines, workload, settings }, bounded),
     );
   } catch (error) {
-    logFailure(options.log, { cluster: reference }, error, signal);
+    reportFailure(options, { cluster: reference }, error, signal);
   }
 }
 
 /** A cluster that is away is nothing unusual; an error of the program is logged whole. */
-function logFailure(log: Logger, about: object, error: unknown, signal: AbortSignal): void {
+function reportFailure(
+  { log, metrics }: LoopOptions,
+  about: object,
+  error: unknown,
+  signal: AbortSignal,
+): void {
   if (signal.aborted) return;
+  metrics.passFailed();
   const isExpected = error instanceof NotKnownNow || error instanceof NotUnderstood;
   if (isExpected) log.warn({ ...about, why: errorMessage(error) }, 'a pass could not be made');
   else log.error({ ...about, err: error }, 'a pass failed');

@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import type { Logger } from 'pino';
-import { Registry } from 'prom-client';
 import { CLUSTER_API_DEPLOYMENT, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { type Connection, processConnection } from '../cluster/connection.ts';
 import { Discovery } from '../cluster/discovery.ts';
@@ -17,6 +16,7 @@ import { HOOK_REQUEST_DEADLINE_MS } from './clusters/not-known.ts';
 import { WorkloadClusters } from './clusters/workload-clusters.ts';
 import { UpdateHooks } from './hooks.ts';
 import { LOOP_INTERVAL_MS, runLoop } from './loop.ts';
+import { ExtensionMetrics } from './metrics.ts';
 import { startHookServer } from './server.ts';
 
 export interface CapiExtensionFlags extends LogFlags {
@@ -71,13 +71,14 @@ export async function runCapiExtension(
   connect: () => Promise<Connection> = () => processConnection(flags.kubeconfig, process.env),
 ): Promise<void> {
   const log = createLogger(CLUSTER_API_DEPLOYMENT, flags.logLevel, flags.logFormat);
-  const { parts, close } = extensionParts(flags, await connect(), log);
+  const reported = new ExtensionMetrics();
+  const { parts, close } = extensionParts(flags, await connect(), { log, metrics: reported });
   let isServed = false;
   const serve = servePart(flags, parts.hooks, log, () => {
     isServed = true;
   });
   const notReady = () => (isServed ? undefined : `waiting for tls.crt and tls.key in ${flags.tlsDir}`);
-  const metrics = metricsPage(new Registry());
+  const metrics = metricsPage(reported.registry);
   const { metricsPort: port } = flags;
   const telemetry = port === 0 ? undefined : await startTelemetry({ port, metrics, notReady });
   try {
@@ -88,7 +89,11 @@ export async function runCapiExtension(
   }
 }
 
-function extensionParts(flags: CapiExtensionFlags, connection: Connection, log: Logger) {
+function extensionParts(
+  flags: CapiExtensionFlags,
+  connection: Connection,
+  { log, metrics }: { readonly log: Logger; readonly metrics: ExtensionMetrics },
+) {
   const client = createApiClient(connection, {
     fieldManager: CLUSTER_API_DEPLOYMENT,
     onRequest: traceRequests(log),
@@ -98,11 +103,14 @@ function extensionParts(flags: CapiExtensionFlags, connection: Connection, log: 
   const workloads = new WorkloadClusters(management, flags.namespace);
   const events = createEventRecorder(client, CLUSTER_API_DEPLOYMENT, log);
   const { extensionConfig } = flags;
-  const options = { management, workloads, extensionConfig, events, log };
-  const clusters = new LiveClusters({ ...options, now: () => new Date() });
+  const options = { management, workloads, extensionConfig, events, log, now: () => new Date() };
+  const clusters = new LiveClusters(options);
   const loop: ProcessPart = (signal) =>
-    runLoop({ ...options, reported: new Map(), intervalMs: LOOP_INTERVAL_MS }, signal);
-  return { parts: { hooks: new UpdateHooks({ clusters, log }), loop }, close: () => workloads.close() };
+    runLoop({ ...options, metrics, reported: new Map(), intervalMs: LOOP_INTERVAL_MS }, signal);
+  return {
+    parts: { hooks: new UpdateHooks({ clusters, log, metrics }), loop },
+    close: () => workloads.close(),
+  };
 }
 
 /** @param onServed once the hooks are served: their certificate may come later than the process. */

@@ -14,7 +14,10 @@ import { drivenBy, workers, workload } from '../test/fixtures/capi/workload.ts';
 import { createAuthority } from '../x509/certificate.ts';
 import { type Clusters, NotKnownNow } from './clusters/clusters.ts';
 import { DISCOVERY_PATH, type Hook, pathOf } from './contract/hooks.ts';
+import { readMachineSettings } from './contract/settings.ts';
 import { UpdateHooks } from './hooks.ts';
+import { machinePartsOf } from './mapping/parts-of.ts';
+import { ExtensionMetrics } from './metrics.ts';
 import { startHookServer } from './server.ts';
 
 const authority = createAuthority('capi', new Date());
@@ -29,11 +32,15 @@ async function serve(more: Partial<Clusters> = {}) {
     readWorkload: vi.fn<Clusters['readWorkload']>(async () => workload()),
     updateMachine: vi.fn<Clusters['updateMachine']>(async () => ({ kind: 'done', message: 'updated' })),
     reportNewMachines: vi.fn<Clusters['reportNewMachines']>(async () => undefined),
+    readOthers: vi.fn<Clusters['readOthers']>(async () => [
+      { kind: 'known', parts: machinePartsOf(before, readMachineSettings({})) },
+    ]),
     ...more,
   };
   const lines: string[] = [];
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) });
-  const hooks = new UpdateHooks({ clusters, log });
+  const metrics = new ExtensionMetrics();
+  const hooks = new UpdateHooks({ clusters, log, metrics });
   const server = await startHookServer({ hooks, tls: issued(), port: 0, host: '127.0.0.1', log });
   onTestFinished(() => server.close());
   const call = (path: string, body: string | Buffer, method?: string) =>
@@ -41,6 +48,7 @@ async function serve(more: Partial<Clusters> = {}) {
   return {
     clusters,
     server,
+    metrics: () => metrics.registry.metrics(),
     log: () => lines.join(''),
     call,
     /** @returns the response of a hook, which is as documented. */
@@ -59,6 +67,17 @@ const after = machineObjects({ bootstrap: { files: [{ path: '/etc/live', content
 const mounted = machineObjects({ bootstrap: { mounts: [['a']] } });
 const decoded = (patch: { readonly patch: string }) =>
   JSON.parse(Buffer.from(patch.patch, 'base64').toString());
+
+test('answers are counted by hook and answer', async () => {
+  const { ask, metrics } = await serve({ readWorkload: () => Promise.reject(new NotKnownNow('away')) });
+  await ask('UpdateMachine', updateMachineRequest(after));
+  await ask('CanUpdateMachineSet', canUpdateMachineSetRequest(before, after));
+  const counts = (await metrics()).split('\n').filter((line) => line.includes('seconds_count'));
+  expect(counts).toEqual([
+    'shale_cluster_api_hook_duration_seconds_count{hook="UpdateMachine",answer="done"} 1',
+    'shale_cluster_api_hook_duration_seconds_count{hook="CanUpdateMachineSet",answer="failure"} 1',
+  ]);
+});
 
 test('discovery is as documented', async () => {
   const { call } = await serve();
@@ -89,6 +108,25 @@ test('a Machine of a control plane is patched in its own spec', async () => {
   expect(decoded(response.bootstrapConfigPatch)).toEqual({
     spec: { files: [{ path: '/etc/live', content: 'b' }] },
   });
+});
+
+test('the only Machine of a control plane is replaced, because nobody could tell later what has changed', async () => {
+  const plane = { kind: 'KubeadmControlPlane', namespace: 'default', name: 'plane' } as const;
+  const readOthers = vi.fn<Clusters['readOthers']>(async () => [
+    { kind: 'gone', why: 'KubeadmControlPlane default/plane has no other Machine' },
+  ]);
+  const { ask, clusters } = await serve({
+    readWorkload: async () => workload([drivenBy(plane)]),
+    readOthers,
+  });
+  const response = await ask('CanUpdateMachine', canUpdateMachineRequest(before, after));
+  expect(response).toMatchObject({
+    status: 'Success',
+    message: expect.stringContaining('KubeadmControlPlane default/plane has no other Machine'),
+  });
+  expect(response).not.toHaveProperty('bootstrapConfigPatch');
+  expect(readOthers.mock.calls[0]?.slice(0, 2)).toEqual([plane, { namespace: 'default', name: 'plane-x' }]);
+  expect(clusters.reportNewMachines).toHaveBeenCalledOnce();
 });
 
 test('what needs new machines has no patch, an Event on the owner, and asks no cluster', async () => {

@@ -2,6 +2,7 @@ import type { MachineOwner, MachineReference } from '../../api/machine-owner.ts'
 import type { UpdateMachineAnswer } from '../contract/answers.ts';
 import type { ClusterReference } from '../contract/requests.ts';
 import type { MachineSettings } from '../contract/settings.ts';
+import type { OlderParts } from '../decide/owned-now.ts';
 import type { WorkloadState } from '../decide/workload-state.ts';
 import type { MachineParts } from '../mapping/machine-parts.ts';
 
@@ -25,6 +26,17 @@ export interface MachineUpdate {
 export interface Clusters {
   /** @throws {NotKnownNow} when the workload cluster can't be read; its message has no address and no secret. */
   readWorkload(cluster: ClusterReference, signal: AbortSignal): Promise<WorkloadState>;
+  /**
+   * @returns what the other Machines of a control plane have, as UpdateMachine will compare them; of a MachineDeployment
+   *   nothing.
+   * @throws {NotKnownNow}
+   */
+  readOthers(
+    owner: MachineOwner,
+    machine: MachineReference,
+    settings: MachineSettings,
+    signal: AbortSignal,
+  ): Promise<readonly OlderParts[]>;
   /**
    * Takes the next step of a machine's update; called until it is done, and again after that.
    *

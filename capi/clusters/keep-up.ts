@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { formatMachineOwner, isSameOwner, type MachineOwner } from '../../api/machine-owner.ts';
-import type { KubernetesObject } from '../../api/object.ts';
+import { type KubernetesObject, toSeconds } from '../../api/object.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import {
   type CapiCluster,
@@ -11,6 +11,7 @@ import {
 } from '../contract/cluster-api-kinds.ts';
 import type { ClusterReference } from '../contract/requests.ts';
 import type { MachineSettings } from '../contract/settings.ts';
+import { type OwnedMachine, withoutConfig } from '../decide/first-config.ts';
 import { decideUpkeep, type FollowedOwner, type Upkeep } from '../decide/follow-owner.ts';
 import { machinePartsOf } from '../mapping/parts-of.ts';
 import { isHeldOff, type ManagementCluster } from './management.ts';
@@ -23,6 +24,7 @@ export interface KeepUpOptions {
   readonly log: Logger;
   /** Why an owner's pool did not follow at the last pass, so that each reason is reported once. */
   readonly reported: Map<string, string>;
+  readonly now: () => Date;
 }
 
 /** One Cluster, and where its owners' templates are to be followed. */
@@ -35,8 +37,9 @@ export interface KeptCluster {
 }
 
 /**
- * Makes one Cluster's workload cluster what its owners' templates say, and takes back what was handed over and is no
- * longer being updated. Everything is read again, so that it makes no difference which replica does it, or both.
+ * Makes one Cluster's workload cluster what its owners' templates say, hands new machines over for their first config,
+ * and takes back what was handed over and is no longer being updated. Everything is read again, so that it makes no
+ * difference which replica does it, or both.
  *
  * @throws {NotKnownNow} when one of the clusters can't be read or written.
  */
@@ -49,12 +52,35 @@ export async function keepUp(options: KeepUpOptions, kept: KeptCluster, signal: 
   const state = await workload.read(signal);
   // After the nodes: of a node that was handed over since the Machines were read, none seems to be updated.
   const machines = await options.management.machinesOf(referenceOf(cluster), signal);
-  const observed = { isPaused: isPaused(cluster), settings, owners, machines, workload: state };
+  const unconfigured = await ownedMachines(options, withoutConfig(machines, state), signal);
+  const observed = { isPaused: isPaused(cluster), settings, owners, machines, unconfigured, workload: state };
   const upkeep = decideUpkeep(observed, holdsOff);
   for (const owner of named) await reportRefusal(options, owner, whyRefused(upkeep, owner), signal);
   for (const write of upkeep.content) await workload.write(write, signal);
   for (const node of upkeep.takenBack) await workload.takeBack(node, signal);
+  for (const { machine, node, update } of upkeep.handedOver) {
+    await options.management.holdOffRemediation(machine, signal);
+    await workload.handOver(node, { ...update, at: toSeconds(options.now()) }, signal);
+    options.log.info(
+      { ...update, node: node.metadata.name },
+      'a machine is handed over for its first config',
+    );
+  }
   for (const machine of upkeep.allowed) await options.management.allowRemediation(machine, signal);
+}
+
+async function ownedMachines(
+  { management }: KeepUpOptions,
+  machines: readonly Machine[],
+  signal: AbortSignal,
+): Promise<readonly OwnedMachine[]> {
+  const owned = machines.map(async (machine) => ({
+    machine,
+    owner: await management.ownerOf(machine, signal),
+  }));
+  return (await Promise.all(owned)).flatMap(({ machine, owner }) =>
+    owner === undefined ? [] : [{ machine, owner }],
+  );
 }
 
 function holdsOff({ metadata }: Machine): boolean {

@@ -1,19 +1,19 @@
 import type { Logger } from 'pino';
-import type { MachineOwner } from '../../api/machine-owner.ts';
+import type { MachineOwner, MachineReference } from '../../api/machine-owner.ts';
 import { toSeconds } from '../../api/object.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { UpdateMachineAnswer } from '../contract/answers.ts';
-import { isPaused, type Machine } from '../contract/cluster-api-kinds.ts';
+import { isBeingUpdated, isPaused, type Machine } from '../contract/cluster-api-kinds.ts';
 import type { ClusterReference } from '../contract/requests.ts';
 import type { MachineSettings } from '../contract/settings.ts';
-import type { OwnerParts } from '../decide/owned-now.ts';
+import type { OlderParts, OwnerParts } from '../decide/owned-now.ts';
 import { decideUpdate, type UpdateObservation, type UpdateWrite } from '../decide/update-machine.ts';
 import type { WorkloadState } from '../decide/workload-state.ts';
 import { machinePartsOf } from '../mapping/parts-of.ts';
 import { type Clusters, type MachineUpdate, NotKnownNow } from './clusters.ts';
 import { isHeldOff, type ManagementCluster } from './management.ts';
 import { withinHook } from './not-known.ts';
-import type { OwnerTemplates } from './owner-templates.ts';
+import type { OlderTemplate, OwnerTemplates } from './owner-templates.ts';
 import type { WorkloadCluster } from './workload.ts';
 import type { WorkloadClusters } from './workload-clusters.ts';
 
@@ -41,17 +41,56 @@ export class LiveClusters implements Clusters {
     return this.#options.workloads.use(reference, bounded, (workload) => workload.read(bounded));
   }
 
+  async readOthers(
+    owner: MachineOwner,
+    machine: MachineReference,
+    settings: MachineSettings,
+    signal: AbortSignal,
+  ): Promise<readonly OlderParts[]> {
+    const others = await this.#options.management.othersOf(owner, machine, withinHook(signal));
+    return others.map((each) => olderParts(each, settings));
+  }
+
   async updateMachine(update: MachineUpdate, signal: AbortSignal): Promise<UpdateMachineAnswer> {
     const bounded = withinHook(signal);
-    return this.#options.workloads.use(update.cluster, bounded, async (workload) => {
-      const observed = await this.#observe(update, workload, bounded);
-      const { writes, answer } = decideUpdate(observed);
-      for (const write of writes) await this.#carryOut(write, observed, workload, bounded);
-      // The condition of a Machine says only that it failed (machine_controller_inplace_update.go).
-      if (answer.kind === 'failure' && observed.machine !== undefined)
-        this.#options.events.warning(observed.machine, 'InPlaceUpdateFailed', answer.message);
-      return answer;
-    });
+    try {
+      return await this.#options.workloads.use(update.cluster, bounded, (workload) =>
+        this.#takeNextStep(update, workload, bounded),
+      );
+    } catch (error) {
+      if (error instanceof NotKnownNow) await this.#reportFailure(update.machine, error.message, bounded);
+      throw error;
+    }
+  }
+
+  async #takeNextStep(
+    update: MachineUpdate,
+    workload: WorkloadCluster,
+    signal: AbortSignal,
+  ): Promise<UpdateMachineAnswer> {
+    const shared = decideUpdate(await this.#observe(update, () => workload.readShared(signal), signal));
+    // Other machines of the cluster wait, too; what is written or has ended is never decided by what was read for them.
+    if (shared.answer.kind === 'inProgress' && shared.writes.length === 0) return shared.answer;
+    const observed = await this.#observe(update, () => workload.read(signal), signal);
+    const { writes, answer } = decideUpdate(observed);
+    for (const write of writes) await this.#carryOut(write, observed, workload, signal);
+    // The condition of a Machine says only that it failed (machine_controller_inplace_update.go).
+    if (answer.kind === 'failure' && observed.machine !== undefined)
+      this.#options.events.warning(observed.machine, 'InPlaceUpdateFailed', answer.message);
+    return answer;
+  }
+
+  /** It never fails: where the management cluster is what doesn't answer, there is nothing to write an Event to. */
+  async #reportFailure(reference: MachineReference, message: string, signal: AbortSignal): Promise<void> {
+    const { management, events, log } = this.#options;
+    try {
+      const machine = await management.machine(reference, signal);
+      // Whoever calls the hook: of a Machine that nobody updates there is nothing to say.
+      if (machine !== undefined && isBeingUpdated(machine))
+        events.warning(machine, 'InPlaceUpdateFailed', message);
+    } catch (error) {
+      log.warn({ machine: reference, err: error }, 'a Machine to be told about its update could not be read');
+    }
   }
 
   async reportNewMachines(owner: MachineOwner, message: string, signal: AbortSignal): Promise<void> {
@@ -70,7 +109,7 @@ export class LiveClusters implements Clusters {
    */
   async #observe(
     { cluster: reference, machine: machineReference }: MachineUpdate,
-    workload: WorkloadCluster,
+    read: () => Promise<WorkloadState>,
     signal: AbortSignal,
   ): Promise<UpdateObservation> {
     const { management, extensionConfig } = this.#options;
@@ -78,7 +117,7 @@ export class LiveClusters implements Clusters {
       management.cluster(reference, signal),
       management.machine(machineReference, signal),
       management.settings(extensionConfig, signal),
-      workload.read(signal),
+      read(),
     ]);
     if (cluster === undefined)
       throw new NotKnownNow(`Cluster ${reference.namespace}/${reference.name} is gone`);
@@ -138,8 +177,12 @@ export class LiveClusters implements Clusters {
 function partsOfOwner({ current, older }: OwnerTemplates, settings: MachineSettings): OwnerParts {
   return {
     current: machinePartsOf(current, settings),
-    older: older.map((each) =>
-      each.kind === 'known' ? { kind: 'known', parts: machinePartsOf(each.objects, settings) } : each,
-    ),
+    older: older.map((each) => olderParts(each, settings)),
   };
+}
+
+function olderParts(template: OlderTemplate, settings: MachineSettings): OlderParts {
+  return template.kind === 'known'
+    ? { kind: 'known', parts: machinePartsOf(template.objects, settings) }
+    : template;
 }

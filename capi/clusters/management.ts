@@ -20,7 +20,12 @@ import type { ClusterReference } from '../contract/requests.ts';
 import { type MachineSettings, readMachineSettings } from '../contract/settings.ts';
 import { NotKnownNow } from './clusters.ts';
 import { unlessAway } from './not-known.ts';
-import { type OwnerTemplates, ownerOfMachine, TemplateReader } from './owner-templates.ts';
+import {
+  type OlderTemplate,
+  type OwnerTemplates,
+  ownerOfMachine,
+  TemplateReader,
+} from './owner-templates.ts';
 
 /** The kubeconfig of a workload cluster, as Cluster API writes it. */
 export interface KubeconfigSecret {
@@ -88,6 +93,15 @@ export class ManagementCluster {
 
   templatesOf(owner: MachineOwner, signal: AbortSignal): Promise<OwnerTemplates | undefined> {
     return this.#ask(() => this.#templates.templatesOf(owner, signal));
+  }
+
+  /** @returns what a control plane's other Machines have; of a MachineDeployment nothing, which has templates. */
+  othersOf(
+    owner: MachineOwner,
+    machine: MachineReference,
+    signal: AbortSignal,
+  ): Promise<readonly OlderTemplate[]> {
+    return this.#ask(() => this.#templates.othersOf(owner, machine, signal));
   }
 
   /** @returns the kubeconfig of a Cluster; undefined where Cluster API has not written it yet. */

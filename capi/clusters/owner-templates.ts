@@ -1,8 +1,9 @@
-import type { MachineOwner } from '../../api/machine-owner.ts';
+import { formatMachineOwner, type MachineOwner, type MachineReference } from '../../api/machine-owner.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { Discovery } from '../../cluster/discovery.ts';
 import {
   controllerOf,
+  type KubeadmControlPlane,
   KubeadmControlPlanes,
   type Machine,
   MachineDeployments,
@@ -24,7 +25,7 @@ export interface OwnerTemplates {
 }
 
 /** `gone`: nobody can tell any more what machines had. `why`: a clause. */
-type OlderTemplate =
+export type OlderTemplate =
   | { readonly kind: 'known'; readonly objects: MachineObjects }
   | { readonly kind: 'gone'; readonly why: string };
 
@@ -59,6 +60,29 @@ export class TemplateReader {
     return known(await this.#template(spec, metadata.namespace ?? '', signal));
   }
 
+  /**
+   * @returns what a control plane's other Machines have; of a MachineDeployment nothing.
+   * @throws {ApiError | ApiUnreachable}
+   */
+  async othersOf(
+    owner: MachineOwner,
+    machine: MachineReference,
+    signal: AbortSignal,
+  ): Promise<readonly OlderTemplate[]> {
+    if (owner.kind === 'MachineDeployment') return [];
+    const { namespace, name } = owner;
+    const plane = await this.#client.find(KubeadmControlPlanes, name, { namespace, signal });
+    const own = plane === undefined ? [] : await this.#machinesOf(plane, signal);
+    const others = own.filter(({ metadata }) => metadata.name !== machine.name);
+    if (others.length === 0) return [withoutOthers(owner)];
+    return Promise.all(others.map(({ spec }) => this.#template(spec, namespace, signal)));
+  }
+
+  async #machinesOf({ metadata: { namespace, uid } }: KubeadmControlPlane, signal: AbortSignal) {
+    const { items } = await this.#client.list(Machines, { namespace, signal });
+    return items.filter((machine) => controllerOf(machine, KubeadmControlPlanes.kind)?.uid === uid);
+  }
+
   async #ofMachineDeployment({ namespace, name }: MachineOwner, signal: AbortSignal) {
     const deployment = await this.#client.find(MachineDeployments, name, { namespace, signal });
     if (deployment === undefined) return undefined;
@@ -75,23 +99,20 @@ export class TemplateReader {
   }
 
   /** A control plane has its bootstrap config in itself, and no MachineSets: its Machines say what they have. */
-  async #ofControlPlane({ namespace, name }: MachineOwner, signal: AbortSignal) {
+  async #ofControlPlane(owner: MachineOwner, signal: AbortSignal) {
+    const { namespace, name } = owner;
     const plane = await this.#client.find(KubeadmControlPlanes, name, { namespace, signal });
     if (plane === undefined) return undefined;
     const { version, kubeadmConfigSpec = {}, machineTemplate } = plane.spec;
     const infrastructure = await this.#spec(machineTemplate?.spec?.infrastructureRef, namespace, signal);
-    const { items } = await this.#client.list(Machines, { namespace, signal });
-    const own = items.filter(
-      (machine) => controllerOf(machine, KubeadmControlPlanes.kind)?.uid === plane.metadata.uid,
-    );
+    const own = await this.#machinesOf(plane, signal);
     const older = await Promise.all(own.map(({ spec }) => this.#template(spec, namespace, signal)));
-    const why = `KubeadmControlPlane ${namespace}/${name} has no other Machine to compare with`;
     const machine: JsonObject = version === undefined ? {} : { version };
     const bootstrap = { kind: 'KubeadmConfig', spec: kubeadmConfigSpec };
     return {
       current: known(asTemplate({ machine, bootstrap, infrastructure })),
       // The updated one has what it is to be.
-      older: own.length > 1 ? older : [{ kind: 'gone' as const, why }],
+      older: own.length > 1 ? older : [withoutOthers(owner)],
     };
   }
 
@@ -138,6 +159,10 @@ function asTemplate(parts: {
   if (typeof bootstrap === 'string') return { kind: 'gone', why: bootstrap };
   if (typeof infrastructure === 'string') return { kind: 'gone', why: infrastructure };
   return { kind: 'known', objects: { machine, bootstrap, infrastructure } };
+}
+
+function withoutOthers(plane: MachineOwner): OlderTemplate {
+  return { kind: 'gone', why: `${formatMachineOwner(plane)} has no other Machine to compare with` };
 }
 
 function known(template: OlderTemplate | undefined): MachineObjects {

@@ -16,9 +16,13 @@ import { namedOwners } from '../decide/driven-pool.ts';
 import type { PoolWrite } from '../decide/wanted-content.ts';
 import type { WorkloadState } from '../decide/workload-state.ts';
 import { HOOK_REQUEST_DEADLINE_MS, unlessAway, WORKLOAD_COMPONENT } from './not-known.ts';
+import { SharedRead } from './shared-read.ts';
 
 /** The ServiceAccount in Shale's namespace whose few rights the extension has in a workload cluster. */
 const WORKLOAD_ACCOUNT = 'shale-cluster-api-workload';
+
+/** ms for a read that several calls of hooks may wait for: a little longer than any of them does. */
+const READ_DEADLINE_MS = 10_000;
 
 const ADVICE = `it may lack ${WORKLOAD_COMPONENT}`;
 
@@ -43,6 +47,7 @@ export class WorkloadCluster {
   readonly #connection: Connection;
   readonly #client: ApiClient;
   readonly #discovery: Discovery;
+  readonly #shared = new SharedRead(() => this.read(AbortSignal.timeout(READ_DEADLINE_MS)), Date.now);
 
   constructor(access: WorkloadAccess) {
     const { connection, namespace } = access;
@@ -70,6 +75,11 @@ export class WorkloadCluster {
     return this.#ask(async () =>
       (await this.#hasShale(signal)) ? this.#readAll(signal) : this.#withoutShale(signal),
     );
+  }
+
+  /** @returns what {@link read} returned to this or another call in the last 2 s, before nothing was written here. */
+  readShared(signal: AbortSignal): Promise<WorkloadState> {
+    return this.#ask(() => this.#shared.get(signal));
   }
 
   /** Discovery is allowed to every authenticated user, and a cluster without Shale has no role for the account. */
@@ -102,7 +112,7 @@ export class WorkloadCluster {
 
   /** Writes what a pool is to have. A MachineConfig is written whole: what somebody changed in it is changed back. */
   async write(write: PoolWrite, signal: AbortSignal): Promise<void> {
-    await this.#ask(async () => {
+    await this.#write(async () => {
       switch (write.kind) {
         case 'apply-config': {
           const { name } = write.config.metadata;
@@ -134,7 +144,7 @@ export class WorkloadCluster {
     signal: AbortSignal,
   ): Promise<void> {
     const body = { metadata: { resourceVersion, annotations: { [annotations.clusterApiUpdate]: value } } };
-    await this.#ask(async () => {
+    await this.#write(async () => {
       try {
         await this.#client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
       } catch (error) {
@@ -147,6 +157,14 @@ export class WorkloadCluster {
   /** Ends its connections. */
   close(): void {
     this.#access.connection.agent.destroy();
+  }
+
+  async #write(act: () => Promise<unknown>): Promise<void> {
+    try {
+      await this.#ask(act);
+    } finally {
+      this.#shared.forget();
+    }
   }
 
   #ask<T>(act: () => Promise<T>): Promise<T> {

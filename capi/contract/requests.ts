@@ -20,6 +20,8 @@ export interface RequestSubject {
 
 /** Of CanUpdateMachine and CanUpdateMachineSet. */
 export interface CanUpdateRequest extends RequestSubject {
+  /** Undefined where the request is about a MachineSet. */
+  readonly machine: MachineReference | undefined;
   readonly current: MachineObjects;
   readonly desired: MachineObjects;
 }
@@ -78,6 +80,7 @@ export function readCanUpdateMachine(body: unknown): CanUpdateRequest {
   const { metadata, spec } = current.machine;
   return {
     ...subjectOf(metadata, clusterOf(spec), settings),
+    machine: { namespace: metadata.namespace, name: metadata.name },
     current: objectsOf(current),
     desired: objectsOf(desired),
   };
@@ -89,6 +92,7 @@ export function readCanUpdateMachineSet(body: unknown): CanUpdateRequest {
   const { metadata, spec } = current.machineSet;
   return {
     ...subjectOf(metadata, spec.clusterName, settings),
+    machine: undefined,
     current: templatesOf(current),
     desired: templatesOf(desired),
   };

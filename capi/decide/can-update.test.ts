@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { formatRebootRequest } from '../../api/annotation-requests.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import type { MachineOwner } from '../../api/machine-owner.ts';
 import { annotations, labels } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { machineConfig } from '../../machineconfig/testdata/build.ts';
@@ -22,19 +23,28 @@ import { changedParts } from '../mapping/part-changes.ts';
 import { machinePartsOf } from '../mapping/parts-of.ts';
 import { patchesBetween } from '../mapping/patches.ts';
 import { canUpdate, refusedAtOnce } from './can-update.ts';
+import type { OlderParts } from './owned-now.ts';
 import type { WorkloadState } from './workload-state.ts';
 
 type Objects = Parameters<typeof machineObjects>[0];
 const plane = { kind: 'KubeadmControlPlane', namespace: 'default', name: 'plane' } as const;
 
-function answerTo(before: Objects, after: Objects, state: WorkloadState = workload(), owner = workers) {
+function answerTo(
+  before: Objects,
+  after: Objects,
+  state: WorkloadState = workload(),
+  {
+    owner = workers,
+    others = [],
+  }: { readonly owner?: MachineOwner; readonly others?: readonly OlderParts[] } = {},
+) {
   const [from, to] = [machineObjects(before), machineObjects(after)];
   const desired = machinePartsOf(to, everything);
   const changes = changedParts(machinePartsOf(from, everything), desired);
   const patches = patchesBetween(from, to, everything, 'template');
   return (
     refusedAtOnce(owner, changes) ??
-    canUpdate({ owner, changes, desired, patches, settings: everything }, state)
+    canUpdate({ owner, changes, desired, others, patches, settings: everything }, state)
   );
 }
 
@@ -348,4 +358,23 @@ test('the same question has the same answer', () => {
   };
   const ask = () => answerTo({}, after, withStreams());
   expect(JSON.stringify(ask())).toBe(JSON.stringify(ask()));
+});
+
+describe('a Machine of a control plane', () => {
+  const ofPlane = workload([drivenBy(plane)]);
+  const has = (objects: Objects): OlderParts => ({
+    kind: 'known',
+    parts: machinePartsOf(machineObjects(objects), everything),
+  });
+  const alone = { kind: 'gone', why: 'there is no other one' } as const;
+
+  test.each<[string, readonly OlderParts[], RegExp | undefined]>([
+    ['another one has what it has', [has({}), has(file('/etc/live'))], undefined],
+    ['there is no other one', [alone], /there is no other one, so nobody can tell whether file \/etc\/live/],
+    ['every other one was replaced', [has(file('/etc/live'))], /has the new state, so nobody could tell/],
+  ])('where %s', (_, others, why) => {
+    const answer = answerTo({}, file('/etc/live'), ofPlane, { owner: plane, others });
+    expect(answer.kind).toBe(why === undefined ? 'inPlace' : 'newMachines');
+    if (why !== undefined) expect(answer.message).toMatch(why);
+  });
 });

@@ -1,4 +1,5 @@
-import type { MachineOwner } from '../../api/machine-owner.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import { formatMachineOwner, type MachineOwner } from '../../api/machine-owner.ts';
 import { plural, shortList } from '../../api/plural.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import type { Cost } from '../../predict/cost.ts';
@@ -10,7 +11,7 @@ import { type MachineParts, type PartChanges, type PartName, partKey } from '../
 import { availabilityOf } from './availability.ts';
 import { renderable } from './carried-content.ts';
 import { drivenPool } from './driven-pool.ts';
-import { alreadyOwned } from './owned-now.ts';
+import { alreadyOwned, type OlderParts, type OwnedNow, ownedNow } from './owned-now.ts';
 import { existingConfig, objectsAfter, poolsOf, poolWrites, wantedContent } from './wanted-content.ts';
 import type { WorkloadState } from './workload-state.ts';
 
@@ -20,6 +21,8 @@ export interface AskedChange {
   readonly changes: PartChanges;
   /** What the machines are to be. */
   readonly desired: MachineParts;
+  /** Of the other Machines of a control plane, which has no older templates. */
+  readonly others: readonly OlderParts[];
   readonly patches: ObjectPatches;
   readonly settings: MachineSettings;
 }
@@ -50,11 +53,11 @@ export function refusedAtOnce(owner: MachineOwner, changes: PartChanges): NewMac
  * the node daemons will do, as `shale plan` does, and waits for no build. Call {@link refusedAtOnce} before.
  */
 export function canUpdate(asked: AskedChange, workload: WorkloadState): CanUpdateAnswer {
-  const { owner, changes, desired, settings } = asked;
+  const { owner, changes, desired } = asked;
   const driven = drivenPool(owner, poolsOf(workload));
   if (driven.kind === 'none') return newMachines(driven.why);
   const { pool } = driven;
-  const owned = alreadyOwned(existingConfig(workload, pool), settings);
+  const owned = ownedThen(asked, existingConfig(workload, pool));
   if (owned.kind === 'unknown') return newMachines(owned.why);
   const parts = new Set([...owned.parts, ...changes.taken.map(partKey)]);
   const wanted = wantedContent({ pool, owner, workload }, desired, parts);
@@ -68,6 +71,23 @@ export function canUpdate(asked: AskedChange, workload: WorkloadState): CanUpdat
   const possible = renderable(workload, pool, wanted, writes);
   if (possible.kind === 'impossible') return newMachines(possible.why);
   return predicted(asked, workload, pool.metadata.name, objectsAfter(workload.objects, writes));
+}
+
+/**
+ * @returns the parts that UpdateMachine will find to be Shale's. It knows what a machine is to be, and not what it was: of
+ *   a control plane, the other Machines have to say that.
+ */
+function ownedThen(
+  { owner, changes, desired, others, settings }: AskedChange,
+  existing: MachineConfig | undefined,
+): OwnedNow {
+  if (owner.kind === 'MachineDeployment') return alreadyOwned(existing, settings);
+  const owned = ownedNow(existing, { current: desired, older: others }, desired, settings);
+  if (owned.kind === 'unknown') return owned;
+  const part = changes.taken.map(partKey).find((each) => !owned.parts.has(each));
+  if (part === undefined) return owned;
+  const why = `every other Machine of ${formatMachineOwner(owner)} has the new state, so nobody could tell during the update that ${part} has changed`;
+  return { kind: 'unknown', why };
 }
 
 /** Where an image has been taken over, osImageURL overrides the streams. */

@@ -35,6 +35,7 @@ function observed(more: Partial<ClusterObservation> = {}, current = after): Clus
     settings: SETTINGS,
     owners: [{ owner: OWNER, isPaused: false, current }],
     machines: [aMachine()],
+    unconfigured: [],
     workload: aWorkload({ objects: [pool, admins, own] }),
     ...more,
   };

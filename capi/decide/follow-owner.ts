@@ -13,6 +13,7 @@ import type { MachineSettings } from '../contract/settings.ts';
 import type { MachineParts } from '../mapping/machine-parts.ts';
 import { renderable } from './carried-content.ts';
 import { drivenPool } from './driven-pool.ts';
+import { type FirstConfig, firstConfigs, isTakingFirst, type OwnedMachine } from './first-config.ts';
 import { alreadyOwned } from './owned-now.ts';
 import { handedOver } from './update-machine.ts';
 import { existingConfig, type PoolWrite, poolsOf, poolWrites, wantedContent } from './wanted-content.ts';
@@ -34,6 +35,8 @@ export interface ClusterObservation {
   readonly owners: readonly FollowedOwner[];
   /** Of the Cluster. */
   readonly machines: readonly Machine[];
+  /** Those of them whose node never had a config of Shale (withoutConfig of first-config.ts). */
+  readonly unconfigured: readonly OwnedMachine[];
   readonly workload: WorkloadState;
 }
 
@@ -42,6 +45,8 @@ export interface Upkeep {
   readonly content: readonly PoolWrite[];
   /** Nodes from which the annotation is removed. */
   readonly takenBack: readonly MachineConfigNode[];
+  /** Machines that are handed over for their first config: MachineHealthChecks are held off them first. */
+  readonly handedOver: readonly FirstConfig[];
   /** Machines that MachineHealthChecks may remediate again. */
   readonly allowed: readonly Machine[];
   /** Owners for whose pool nothing is written, and why. */
@@ -58,10 +63,18 @@ export interface Upkeep {
 export function decideUpkeep(observed: ClusterObservation, isHeldOff: (machine: Machine) => boolean): Upkeep {
   const followed = observed.owners.map((each) => followOwner(observed, each));
   const takenBack = observed.workload.machineConfigNodes.filter((node) => isStale(node, observed));
+  const handingOver = firstConfigs(
+    observed.unconfigured.filter((each) => !isPausedWithOwner(each, observed)),
+    observed.workload,
+  );
+  const started = new Set(handingOver.map(({ machine }) => machine));
   return {
     content: followed.flatMap(({ writes }) => writes),
     takenBack,
-    allowed: observed.machines.filter((machine) => isHeldOff(machine) && isAllowed(machine, observed)),
+    handedOver: handingOver,
+    allowed: observed.machines.filter(
+      (machine) => isHeldOff(machine) && !started.has(machine) && isAllowed(machine, observed),
+    ),
     refused: followed.flatMap(({ refused }) => refused ?? []),
   };
 }
@@ -97,7 +110,7 @@ function isStale(node: MachineConfigNode, observed: ClusterObservation): boolean
   if (update === undefined) return true;
   const machine = observed.machines.find((each) => isNamed(each, update.machine));
   const isOfNode = machine?.status?.nodeRef?.name === node.metadata.name;
-  if (machine === undefined || !isOfNode || !isBeingUpdated(machine)) return true;
+  if (machine === undefined || !isOfNode || !isShalesNow(machine, node, observed)) return true;
   if (!isDrivenBy(node, update.owner, poolsOf(observed.workload))) return true;
   return isPausedFor(machine, observed) && node.spec.grant === undefined;
 }
@@ -119,7 +132,25 @@ function isAllowed(machine: Machine, observed: ClusterObservation): boolean {
   );
   const isGranted = node?.spec.grant !== undefined && handedOver(node) !== undefined;
   if (isGranted && machine.metadata.deletionTimestamp === undefined) return false;
-  return !isBeingUpdated(machine) || isPausedFor(machine, observed);
+  return !isShalesNow(machine, node, observed) || isPausedFor(machine, observed);
+}
+
+/** @returns whether a machine is being updated, or takes its first config. */
+function isShalesNow(
+  machine: Machine,
+  node: MachineConfigNode | undefined,
+  { workload }: ClusterObservation,
+): boolean {
+  if (isBeingUpdated(machine)) return true;
+  const update = node && handedOver(node);
+  if (node === undefined || update === undefined || machine.metadata.deletionTimestamp !== undefined)
+    return false;
+  return isNamed(machine, update.machine) && isTakingFirst(node, workload);
+}
+
+function isPausedWithOwner({ machine, owner }: OwnedMachine, observed: ClusterObservation): boolean {
+  const followed = observed.owners.find((each) => isSameOwner(each.owner, owner));
+  return followed === undefined || followed.isPaused || isPausedFor(machine, observed);
 }
 
 function isPausedFor({ metadata }: Machine, { isPaused }: ClusterObservation): boolean {

@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client';
 import { BuildMetrics } from '../../builder/metrics.ts';
+import { ExtensionMetrics } from '../../capi/metrics.ts';
 import { registerProcessMetrics } from '../../cluster/telemetry.ts';
 import { PrometheusMetrics as DaemonMetrics } from '../../daemon/prometheus-metrics.ts';
 import { RolloutMetrics } from '../../rollout/reports/metrics.ts';
@@ -17,7 +18,7 @@ interface Declared {
 export function metricsPage(): string {
   const ofProcess = new Registry();
   registerProcessMetrics(ofProcess);
-  return page('Metrics', 'rollout/reports/, builder/, daemon/ and cluster/', [
+  return page('Metrics', 'rollout/reports/, builder/, daemon/, capi/ and cluster/', [
     'Each process serves its metrics for Prometheus at `/metrics` of `--metrics-port`. `manifests/components/monitoring` has a ServiceMonitor, alerts and a dashboard. Labels have few values: pools, controllers, API resources and constants.',
     '## Operator',
     metricsTable(new RolloutMetrics(() => new Map()).registry),
@@ -26,6 +27,8 @@ export function metricsPage(): string {
     '## Daemon',
     'For one node; the ServiceMonitor adds its name as the label `node`.',
     metricsTable(new DaemonMetrics().registry),
+    '## Update extension of Cluster API',
+    metricsTable(new ExtensionMetrics().registry),
     '## Every process',
     metricsTable(ofProcess),
   ]);

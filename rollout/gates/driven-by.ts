@@ -23,7 +23,8 @@ export interface Driven {
  * update that failed wait, too: Cluster API counts the Machines that it has handed over as unavailable, and no others.
  *
  * A node that has had the startup taint ever since it registered doesn't wait. Its Machine was created as it has to be,
- * so Cluster API never hands it over, and it takes no pods before it has its config.
+ * so Cluster API never hands it over, and it takes no pods before it has its config. A new node without the taint is
+ * handed over by the extension (capi/decide/first-config.ts).
  *
  * A drain or reboot that has a grant is finished, and so is a live update: node-step.ts withdraws no such grant for a
  * gate. Only where a live update failed, so that the node has to reboot, the grant no longer suffices.

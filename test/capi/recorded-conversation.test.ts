@@ -42,10 +42,15 @@ function recording(name: string): Recording {
 function hooks(): UpdateHooks {
   const clusters: Clusters = {
     readWorkload: async () => workload([drivenBy(OWNER), STREAMS]),
+    readOthers: async () => [],
     updateMachine: async () => ({ kind: 'inProgress', retryAfterSeconds: 10, message: 'staging' }),
     reportNewMachines: async () => undefined,
   };
-  return new UpdateHooks({ clusters, log: pino({ level: 'silent' }) });
+  return new UpdateHooks({
+    clusters,
+    log: pino({ level: 'silent' }),
+    metrics: { answered: () => undefined },
+  });
 }
 
 async function ask(name: string, hook: Hook) {

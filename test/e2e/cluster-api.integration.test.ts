@@ -4,9 +4,10 @@
  */
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Nodes } from '../../api/kubernetes.ts';
+import { ConfigMaps, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { NotKnownNow } from '../../capi/clusters/clusters.ts';
@@ -21,7 +22,8 @@ import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { ManagementUnderTest, providerIDOf } from '../fixtures/capi/management-cluster.ts';
-import { RESTART } from '../fixtures/objects.ts';
+import { streams as osImageStreams } from '../fixtures/capi/observed-machine.ts';
+import { REBOOT, RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { log, NAMESPACE } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
@@ -49,13 +51,20 @@ function startReplica(kind: typeof ManagementCluster = ManagementCluster) {
     warnings.add(`${name} ${reason}: ${message}`);
   const events = { normal: () => undefined, warning };
   const reported = new Map();
-  const options = { management: managed, workloads, events, log, extensionConfig: 'shale', reported };
-  const clusters = new LiveClusters({ ...options, now: () => new Date() });
+  const now = () => new Date();
+  const options = { management: managed, workloads, events, log, extensionConfig: 'shale', reported, now };
+  const clusters = new LiveClusters(options);
   const call = (name: string): Promise<UpdateMachineAnswer> => {
     const machine = { namespace: 'default', name };
     return clusters.updateMachine({ cluster: management.cluster, machine } as never, deadline(30_000));
   };
-  return { clusters, call, warnings, pass: () => passOver({ ...options, intervalMs: 0 }, deadline(60_000)) };
+  return {
+    clusters,
+    call,
+    warnings,
+    pass: () =>
+      passOver({ ...options, metrics: { passFailed: () => undefined }, intervalMs: 0 }, deadline(60_000)),
+  };
 }
 
 /** Calls the hook as Cluster API does, sooner than it asks for. @returns its answer once it is not in progress. */
@@ -154,6 +163,61 @@ test('a management cluster that is away: what was handed over is finished, and n
   await pass();
   expect(await handedOver('one')).toBe(true);
   expect(await running('two')).toBe(before);
+});
+
+test('another version is done once the kubelet reports it, one drained node after the other', async () => {
+  const { call, clusters } = startReplica();
+  const signal = deadline(120_000);
+  const { serverVersion } = await clusters.readWorkload(management.cluster, signal);
+  const version = serverVersion.replace(/\+.*/, '');
+  const { apiVersion, kind, metadata, ...streams } = osImageStreams(version);
+  const { name } = metadata;
+  const given = { apiVersion, kind, metadata: { name, namespace: NAMESPACE }, ...streams };
+  await fleet.client.create(ConfigMaps, given as never, { namespace: NAMESPACE, signal });
+  for (const machine of MACHINES) fleet.script(machine, { actions: REBOOT });
+  await management.changeTemplate(OWNER.name, { [CHRONY]: 'pool a', ...BOOTSTRAP }, version);
+
+  for (const [at, machine] of MACHINES.entries()) {
+    await management.startUpdate(machine, OWNER.name);
+    await until(() => call(machine), new RegExp(`its kubelet reports .*, and ${version} is awaited`));
+    expect(fleet.order()).toEqual(MACHINES.slice(0, at + 1));
+    expect([await handedOver(machine), await isHeldOff(machine)]).toEqual([true, true]);
+    const status = { nodeInfo: { kubeletVersion: version } };
+    await fleet.client.patchStatus(Nodes, machine, { type: 'merge', body: { status } }, { signal });
+    expect(await callUntilEnd(() => call(machine))).toEqual({ kind: 'done', message: 'updated' });
+    await management.endUpdate(machine);
+  }
+  const pool = await fleet.client.get(MachineConfigPools, POOL, { signal });
+  expect(pool.spec.osImageStream).toEqual({ name: version });
+  expect(fleet.mostCordoned(POOL)).toBe(1);
+});
+
+test('new machines without the startup taint take their first config one after the other', async () => {
+  const { pass } = startReplica();
+  for (const name of ['new-1', 'new-2']) {
+    await fleet.addNode(name, POOL, { script: { actions: RESTART }, settled: false });
+    await fleet.patchNode(name, { spec: { providerID: providerIDOf(name) } });
+    await management.createMachine(name, OWNER.name, name);
+  }
+  await pass();
+  const wanted = await running('one');
+  await vi.waitFor(
+    async () => {
+      await pass();
+      const handed = [await handedOver('new-1'), await handedOver('new-2')];
+      expect(handed).not.toEqual([true, true]);
+      expect([await running('new-1'), await running('new-2')]).toEqual([wanted, wanted]);
+    },
+    { timeout: patience(60_000), interval: 100 },
+  );
+  await vi.waitFor(
+    async () => {
+      await pass();
+      for (const name of ['new-1', 'new-2'])
+        expect([await handedOver(name), await isHeldOff(name)]).toEqual([false, false]);
+    },
+    { timeout: patience(60_000), interval: 100 },
+  );
 });
 
 test('two replicas at once write the same', async () => {
@@ -292,9 +356,14 @@ test('a workload cluster without the component is named with what it lacks', asy
     'shale-cluster-api-workload',
     { signal: deadline(10_000) },
   );
-  const { clusters } = startReplica();
+  const { clusters, call, warnings } = startReplica();
   await expect(clusters.readWorkload(management.cluster, deadline(30_000))).rejects.toThrow(
     /^the workload cluster default\/prod refuses a request: .*; it may lack manifests\/components\/cluster-api-workload$/,
   );
+  await management.startUpdate('one', OWNER.name);
+  await expect(call('one')).rejects.toThrow(NotKnownNow);
+  expect([...warnings]).toEqual([
+    expect.stringMatching(/^one InPlaceUpdateFailed: the workload cluster default\/prod refuses a request/),
+  ]);
   expect(await fleet.client.find(Nodes, 'one', { signal: deadline(10_000) })).toBeDefined();
 });
