@@ -198,6 +198,34 @@ describe('affectsAvailability of a layered pool whose files change live', () => 
   });
 });
 
+describe('replaces nothing for what an admin has to put right', () => {
+  const stopped = (spec: object, own: Record<string, string> = {}) => {
+    const pool = drivenBy();
+    return { ...pool, metadata: { ...pool.metadata, annotations: own }, spec: { ...pool.spec, ...spec } };
+  };
+
+  test.each<[string, WorkloadState, string]>([
+    [
+      'a MachineConfig of the owner that somebody has changed',
+      workload([
+        drivenBy(),
+        machineConfig(ownedConfigName('worker'), { ignition: { version: '3.5.0' }, storage: { files: 1 } }),
+      ]),
+      "MachineConfig 50-cluster-api-worker has something that the extension doesn't write",
+    ],
+    ['a paused pool', workload([stopped({ paused: true })]), 'MachineConfigPool worker is paused'],
+    [
+      'a pool that is rolled back',
+      workload([stopped({}, { [annotations.rollback]: '{}' })]),
+      'MachineConfigPool worker is rolled back and stays there',
+    ],
+  ])('%s', (_what, state, why) => {
+    const answer = answerTo({}, file('/etc/live'), state);
+    expect(answer.kind).toBe('failure');
+    expect(answer.message).toContain(why);
+  });
+});
+
 /** As MCO documents custom pools. */
 const inheriting = {
   ...aPool('infra'),
@@ -302,15 +330,6 @@ describe('needs new machines, and says why', () => {
         { ...base, metadata: { name: '01-b', labels: { a: 'b' } } },
       ]),
       'the machineConfigSelector of the pool does not select MachineConfig 50-cluster-api-worker',
-    ],
-    [
-      'a MachineConfig of the owner that somebody has changed',
-      file('/etc/live'),
-      workload([
-        drivenBy(),
-        machineConfig(ownedConfigName('worker'), { ignition: { version: '3.5.0' }, storage: { files: 1 } }),
-      ]),
-      "MachineConfig 50-cluster-api-worker has something that the extension doesn't write",
     ],
     [
       'a path that no image can hold',

@@ -1,5 +1,7 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { formatMachineOwner, type MachineOwner } from '../../api/machine-owner.ts';
+import { annotations } from '../../api/names.ts';
 import { plural, shortList } from '../../api/plural.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import type { Cost } from '../../predict/cost.ts';
@@ -53,11 +55,14 @@ export function refusedAtOnce(owner: MachineOwner, changes: PartChanges): NewMac
  * the node daemons will do, as `shale plan` does, and waits for no build. Call {@link refusedAtOnce} before.
  */
 export function canUpdate(asked: AskedChange, workload: WorkloadState): CanUpdateAnswer {
-  const { owner, changes, desired } = asked;
+  const { owner, changes, desired, settings } = asked;
   const driven = drivenPool(owner, poolsOf(workload));
   if (driven.kind === 'none') return newMachines(driven.why);
   const { pool } = driven;
-  const owned = ownedThen(asked, existingConfig(workload, pool));
+  const existing = existingConfig(workload, pool);
+  const why = closedBy(pool) ?? unreadable(existing, settings);
+  if (why !== undefined) return { kind: 'failure', message: why };
+  const owned = ownedThen(asked, existing);
   if (owned.kind === 'unknown') return newMachines(owned.why);
   const parts = new Set([...owned.parts, ...changes.taken.map(partKey)]);
   const wanted = wantedContent({ pool, owner, workload }, desired, parts);
@@ -71,6 +76,20 @@ export function canUpdate(asked: AskedChange, workload: WorkloadState): CanUpdat
   const possible = renderable(workload, pool, wanted, writes);
   if (possible.kind === 'impossible') return newMachines(possible.why);
   return predicted(asked, workload, pool.metadata.name, objectsAfter(workload.objects, writes));
+}
+
+/** A pool that its admin has stopped takes nothing now, and machines are not to be replaced for it. */
+function closedBy({ metadata: { name, annotations: own }, spec }: MachineConfigPool): string | undefined {
+  if (spec.paused === true) return `MachineConfigPool ${name} is paused`;
+  return own?.[annotations.rollback] === undefined
+    ? undefined
+    : `MachineConfigPool ${name} is rolled back and stays there until its annotation ${annotations.rollback} is removed`;
+}
+
+/** A typing error must not replace a fleet. */
+function unreadable(existing: MachineConfig | undefined, settings: MachineSettings): string | undefined {
+  const owned = alreadyOwned(existing, settings);
+  return owned.kind === 'unknown' ? owned.why : undefined;
 }
 
 /**
