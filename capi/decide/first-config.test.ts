@@ -70,6 +70,11 @@ function upkeepOf({ machine = created, owner = OWNER, node = fresh, world, more,
   return decideUpkeep(observed, () => isHeld);
 }
 
+const tainted = {
+  providerID: 'dev:////workers-1',
+  taints: [{ key: 'shale.dev/not-configured', effect: 'NoSchedule' as const }],
+};
+
 describe('a new machine', () => {
   test('is handed over for its first config, as for an update', () => {
     const { handedOver, takenBack } = upkeepOf({});
@@ -91,6 +96,7 @@ describe('a new machine', () => {
     ['its status is the default', { node: { ...fresh, status: UNREPORTED_STATUS as never } }],
     ['its node has not the target of the pool yet', { node: aNodeAt('rendered-0', '') }],
     ['its node is another machine', { world: { node: { spec: { providerID: 'dev:////other' } } } }],
+    ['its node has the startup taint and needs nobody', { world: { node: { spec: tainted } } }],
     ['it has no node', { machine: aMachine({ metadata: MACHINE, status: {} }) }],
     ['it belongs to another owner', { owner: OTHERS }],
     ['Cluster API updates it', { machine: aMachine() }],

@@ -4,6 +4,7 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOwner } from '../../api/machine-owner.ts';
 import { annotations } from '../../api/names.ts';
 import { isReported } from '../../api/object.ts';
+import { startupOf } from '../../rollout/pools/new-node.ts';
 import { isBeingUpdated, type Machine } from '../contract/cluster-api-kinds.ts';
 import { drivenPool } from './driven-pool.ts';
 import { type NodeProgress, nodeProgress } from './node-progress.ts';
@@ -37,7 +38,7 @@ export function withoutConfig(machines: readonly Machine[], workload: WorkloadSt
       node !== undefined &&
       isWithoutConfig(node) &&
       !isBeingUpdated(machine) &&
-      isSameMachine(machine, workload)
+      needsHandover(machine, workload)
     );
   });
 }
@@ -112,9 +113,11 @@ function nodeOf({ status }: Machine, { machineConfigNodes }: WorkloadState): Mac
   return name === undefined ? undefined : machineConfigNodes.find(({ metadata }) => metadata.name === name);
 }
 
-function isSameMachine({ spec: { providerID }, status }: Machine, { nodes }: WorkloadState): boolean {
+/** A node that has had the startup taint ever since it registered needs nobody's permission. */
+function needsHandover({ spec: { providerID }, status }: Machine, { nodes }: WorkloadState): boolean {
   const node = nodes.find(({ metadata }) => metadata.name === status?.nodeRef?.name);
-  return providerID !== undefined && node?.spec?.providerID === providerID;
+  const isSameMachine = providerID !== undefined && node?.spec?.providerID === providerID;
+  return isSameMachine && startupOf(node)?.neverServed !== true;
 }
 
 function hasAnnotation({ metadata }: MachineConfigNode): boolean {
