@@ -9,7 +9,7 @@ import { ConfigMaps, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { annotations, DEFAULT_NAMESPACE, OS_IMAGE_STREAMS_CONFIG_MAP } from '../../api/names.ts';
+import { annotations, DEFAULT_NAMESPACE, labels, OS_IMAGE_STREAMS_CONFIG_MAP } from '../../api/names.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { STOCK_CONFIG } from '../../workshop/sandbox/cluster-objects.ts';
@@ -47,6 +47,8 @@ const POOL = 'worker';
 const POLL_MS = 200;
 /** Holds nodes that were handed over: a window that opens once a year. */
 const NEVER = [{ schedule: '0 0 1 1 *', duration: '1h', timeZone: 'UTC' }];
+/** On MachineConfigs that the pool infra inherits. */
+const INHERITED = 'example.com/inherited';
 const NEXT_VERSION = 'v1.34.1';
 
 describe.skipIf('why' in given)(title, { timeout: patience(5 * MINUTE) }, () => {
@@ -133,7 +135,24 @@ describe.skipIf('why' in given)(title, { timeout: patience(5 * MINUTE) }, () => 
     }
     const body = { spec: { osImageURL: null } };
     await client.patch(MachineConfigs, STOCK_CONFIG, { type: 'merge', body }, { signal });
+    await keepInfraApart();
     await untilPoolIsUpdated();
+  }
+
+  /** A pool that inherits what Cluster API changes would have machines replaced: this one inherits what is there now. */
+  async function keepInfraApart(): Promise<void> {
+    const { client } = lab.sandbox;
+    const { items } = await client.list(MachineConfigs, { labelSelector: labels.role, signal });
+    for (const { metadata } of items) {
+      const marked = { metadata: { labels: { [INHERITED]: 'true' } } };
+      await client.patch(MachineConfigs, metadata.name, { type: 'merge', body: marked }, { signal });
+    }
+    const matchExpressions = [
+      { key: labels.role, operator: 'In', values: [POOL, 'infra'] },
+      { key: INHERITED, operator: 'Exists' },
+    ];
+    const body = { spec: { machineConfigSelector: { matchLabels: null, matchExpressions } } };
+    await client.patch(MachineConfigPools, 'infra', { type: 'merge', body }, { signal });
   }
 
   const contentOn = (node: string, file: string) =>
