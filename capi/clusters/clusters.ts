@@ -27,8 +27,8 @@ export interface Clusters {
   /** @throws {NotKnownNow} when the workload cluster can't be read; its message has no address and no secret. */
   readWorkload(cluster: ClusterReference, signal: AbortSignal): Promise<WorkloadState>;
   /**
-   * @returns what the other Machines of a control plane have, as UpdateMachine will compare them; of a MachineDeployment
-   *   nothing.
+   * @returns what the other Machines of a control plane have, as UpdateMachine will compare them; of a
+   *   MachineDeployment nothing.
    * @throws {NotKnownNow}
    */
   readOthers(

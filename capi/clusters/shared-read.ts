@@ -23,7 +23,7 @@ export class SharedRead<T> {
     this.#now = now;
   }
 
-  /** @returns what a read returns that began no longer than 2 s ago. @throws the signal's reason; what the read throws. */
+  /** @returns what a read returns that began no longer than 2 s ago. @throws the signal's reason; what it throws. */
   async get(signal: AbortSignal): Promise<T> {
     signal.throwIfAborted();
     const { value } = this.#recent() ?? this.#begin();

@@ -93,8 +93,8 @@ function unreadable(existing: MachineConfig | undefined, settings: MachineSettin
 }
 
 /**
- * @returns the parts that UpdateMachine will find to be Shale's. It knows what a machine is to be, and not what it was: of
- *   a control plane, the other Machines have to say that.
+ * @returns the parts that UpdateMachine will find to be Shale's. It knows what a machine is to be, and not what it was:
+ *   of a control plane, the other Machines say that.
  */
 function ownedThen(
   { owner, changes, desired, others, settings }: AskedChange,

@@ -44,9 +44,9 @@ export function withoutConfig(machines: readonly Machine[], workload: WorkloadSt
 }
 
 /**
- * One machine of a pool after the other, and none while Cluster API updates another one of it: these nodes may have pods,
- * and Cluster API doesn't know that they are disrupted. On the day on which a pool gets its owner that may be all of
- * them.
+ * One machine of a pool after the other, and none while Cluster API updates another one of it: these nodes may have
+ * pods, and Cluster API doesn't know that they are disrupted. On the day on which a pool gets its owner that may be all
+ * of them.
  *
  * @param owned of {@link withoutConfig}, without those that are paused.
  * @returns the machines that are to be handed over, in the order of their names.

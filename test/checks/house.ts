@@ -24,7 +24,7 @@ const floors: Readonly<Record<string, Floors>> = {
     ['engine', 'attest', 'layer', 'proof'],
     ['.'],
   ],
-  capi: [['main'], ['server', 'hooks', 'loop'], ['clusters'], ['decide'], ['mapping', 'contract']],
+  capi: [['main'], ['server', 'hooks', 'loop', 'metrics'], ['clusters'], ['decide'], ['mapping', 'contract']],
   cli: [
     ['main', 'program'],
     [
