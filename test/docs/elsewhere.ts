@@ -60,10 +60,10 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'kubectl --context management apply -k capi': CAPI,
     'kubectl --context management wait --for=condition=Discovered extensionconfig/shale': CAPI,
     'kubectl --context management label namespace default shale.dev/cluster-api=enabled': CAPI,
-    'kubectl --context workload patch mcp worker --type merge': CAPI,
+    'kubectl --context workload patch mcp worker --type merge \\': CAPI,
     'kubectl --context management apply -f workers-v2.yaml': CAPI,
     'kubectl --context management get machines': CAPI,
-    'shale --context workload status worker': CAPI,
+    'shale status worker --context workload': CAPI,
   },
   'docs/how-to/go-back.md': {
     "shale try -f examples/20-worker-chrony.yaml --for 10m --reason 'new NTP servers'":
