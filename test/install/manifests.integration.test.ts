@@ -20,7 +20,8 @@ import { isOnPath } from './on-path.ts';
 const MANIFESTS = path.join(import.meta.dirname, '../../manifests');
 const overlays = (await readdir(path.join(MANIFESTS, 'overlays'))).map((name) => `overlays/${name}`);
 /** Of other operators, which not every cluster has: the embedded API server doesn't know them. */
-const isForeign = ({ apiVersion }: KubernetesObject) => apiVersion.startsWith('monitoring.coreos.com/');
+const FOREIGN = /^(monitoring\.coreos\.com|cert-manager\.io|runtime\.cluster\.x-k8s\.io)\//;
+const isForeign = ({ apiVersion }: KubernetesObject) => FOREIGN.test(apiVersion);
 
 let server: ApiServer;
 beforeAll(async () => {

@@ -41,18 +41,22 @@ async function kubectl(args: readonly string[], objects?: readonly object[]): Pr
 }
 
 /** @returns a definition of another operator's kind, as far as an API server must know it to take objects. */
-function foreignDefinition(kind: string): object {
+function foreignDefinition(
+  kind: string,
+  group = 'monitoring.coreos.com',
+  { version = 'v1', scope = 'Namespaced' } = {},
+): object {
   const plural = `${kind.toLowerCase()}s`;
   const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.monitoring.coreos.com` },
+    metadata: { name: `${plural}.${group}` },
     spec: {
-      group: 'monitoring.coreos.com',
-      scope: 'Namespaced',
+      group,
+      scope,
       names: { kind, plural },
-      versions: [{ name: 'v1', served: true, storage: true, schema }],
+      versions: [{ name: version, served: true, storage: true, schema }],
     },
   };
 }
@@ -64,7 +68,16 @@ describe.runIf(isOnPath('kubectl'))(
     beforeAll(async () => {
       await kubectl(
         ['apply', '-f', '-'],
-        [foreignDefinition('ServiceMonitor'), foreignDefinition('PrometheusRule')],
+        [
+          foreignDefinition('ServiceMonitor'),
+          foreignDefinition('PrometheusRule'),
+          foreignDefinition('Certificate', 'cert-manager.io'),
+          foreignDefinition('Issuer', 'cert-manager.io'),
+          foreignDefinition('ExtensionConfig', 'runtime.cluster.x-k8s.io', {
+            version: 'v1beta2',
+            scope: 'Cluster',
+          }),
+        ],
       );
       // What is tried needs its namespaces and definitions.
       await kubectl(['apply', '-k', path.join(MANIFESTS, 'base')]);
