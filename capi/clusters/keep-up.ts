@@ -1,14 +1,9 @@
 import type { Logger } from 'pino';
+import { capiNames } from '../../api/cluster-api.ts';
 import { formatMachineOwner, isSameOwner, type MachineOwner } from '../../api/machine-owner.ts';
 import { type KubernetesObject, toSeconds } from '../../api/object.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
-import {
-  type CapiCluster,
-  capiNames,
-  isBeingUpdated,
-  isPaused,
-  type Machine,
-} from '../contract/cluster-api-kinds.ts';
+import { type CapiCluster, isBeingUpdated, isPaused, type Machine } from '../contract/cluster-api-kinds.ts';
 import type { ClusterReference } from '../contract/requests.ts';
 import type { MachineSettings } from '../contract/settings.ts';
 import { type OwnedMachine, withoutConfig } from '../decide/first-config.ts';

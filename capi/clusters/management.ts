@@ -1,6 +1,13 @@
+import {
+  capiNames,
+  endedExemptionPatch,
+  exemptionPatch,
+  isExemptedBy,
+  kubeconfigOf,
+  kubeconfigSecretName,
+} from '../../api/cluster-api.ts';
 import { Secrets } from '../../api/kubernetes.ts';
 import type { MachineOwner, MachineReference } from '../../api/machine-owner.ts';
-import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { Discovery } from '../../cluster/discovery.ts';
@@ -8,7 +15,6 @@ import { retryOnConflict } from '../../cluster/update-object.ts';
 import {
   type CapiCluster,
   CapiClusters,
-  capiNames,
   ExtensionConfigs,
   KubeadmControlPlanes,
   type Machine,
@@ -34,9 +40,6 @@ export interface KubeconfigSecret {
   readonly resourceVersion: string;
   readonly text: string;
 }
-
-/** The key of the Secret `<cluster>-kubeconfig` (Cluster API, util/secret). */
-const KUBECONFIG_KEY = 'value';
 
 const ADVICE = "the extension's ServiceAccount lacks a right: apply manifests/components/cluster-api";
 
@@ -110,10 +113,9 @@ export class ManagementCluster {
     signal: AbortSignal,
   ): Promise<KubeconfigSecret | undefined> {
     return this.#ask(async () => {
-      const secret = await this.#client.find(Secrets, `${name}-kubeconfig`, { namespace, signal });
-      const value = secret?.data?.[KUBECONFIG_KEY];
-      if (secret === undefined || value === undefined) return undefined;
-      const text = Buffer.from(value, 'base64').toString('utf8');
+      const secret = await this.#client.find(Secrets, kubeconfigSecretName(name), { namespace, signal });
+      const text = secret && kubeconfigOf(secret);
+      if (secret === undefined || text === undefined) return undefined;
       return { name: secret.metadata.name, resourceVersion: secret.metadata.resourceVersion ?? '', text };
     });
   }
@@ -135,27 +137,21 @@ export class ManagementCluster {
    * somebody else has set stays theirs.
    */
   holdOffRemediation(machine: Machine, signal: AbortSignal): Promise<void> {
-    return this.#annotate(machine, signal, (current) =>
-      current[capiNames.skipRemediation] === undefined
-        ? { [capiNames.skipRemediation]: '', [annotations.skipRemediation]: MARK }
-        : undefined,
-    );
+    return this.#annotate(machine, signal, (current) => exemptionPatch(current, MARK));
   }
 
   /** Takes back what {@link holdOffRemediation} wrote. */
   allowRemediation(machine: Machine, signal: AbortSignal): Promise<void> {
-    return this.#annotate(machine, signal, (current) =>
-      isHeldOff(current)
-        ? { [capiNames.skipRemediation]: null, [annotations.skipRemediation]: null }
-        : undefined,
-    );
+    return this.#annotate(machine, signal, (current) => endedExemptionPatch(current, MARK));
   }
 
   /** @param change undefined: nothing is to be done. A Machine that is gone needs nothing. */
   #annotate(
     { metadata: { namespace, name } }: Machine,
     signal: AbortSignal,
-    change: (current: Readonly<Record<string, string>>) => Record<string, string | null> | undefined,
+    change: (
+      current: Readonly<Record<string, string>>,
+    ) => Readonly<Record<string, string | null>> | undefined,
   ): Promise<void> {
     const where = { namespace, signal };
     return this.#ask(() =>
@@ -180,5 +176,5 @@ const MARK = 'true';
 
 /** @returns whether the extension holds MachineHealthChecks off a Machine with these annotations. */
 export function isHeldOff(current: Readonly<Record<string, string>> = {}): boolean {
-  return current[annotations.skipRemediation] === MARK;
+  return isExemptedBy(current, MARK);
 }

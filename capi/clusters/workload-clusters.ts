@@ -1,3 +1,4 @@
+import { kubeconfigSecretName } from '../../api/cluster-api.ts';
 import { errorMessage } from '../../api/error-message.ts';
 import { embeddedConnection } from '../../cluster/connection.ts';
 import type { ClusterReference } from '../contract/requests.ts';
@@ -39,7 +40,9 @@ export class WorkloadClusters {
     const secret = await this.#management.kubeconfig(reference, signal);
     if (secret === undefined) {
       const { namespace, name } = reference;
-      throw new NotKnownNow(`there is no Secret ${namespace}/${name}-kubeconfig with the key value`);
+      throw new NotKnownNow(
+        `there is no Secret ${namespace}/${kubeconfigSecretName(name)} with the key value`,
+      );
     }
     const opened = await this.#open(reference, secret);
     opened.users += 1;

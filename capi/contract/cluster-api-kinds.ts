@@ -1,3 +1,4 @@
+import { capiNames } from '../../api/cluster-api.ts';
 import { type Kind, type KubernetesObject, namespacedKind } from '../../api/object.ts';
 import type { JsonObject } from './machine-objects.ts';
 
@@ -72,16 +73,6 @@ export const ExtensionConfigs: Kind<ExtensionConfig> = {
   plural: 'extensionconfigs',
   namespaced: false,
 };
-
-/** Labels and annotations of Cluster API (api/core/v1beta2, common_types.go and machine_types.go). */
-export const capiNames = {
-  clusterLabel: 'cluster.x-k8s.io/cluster-name',
-  paused: 'cluster.x-k8s.io/paused',
-  /** On a Machine: a MachineHealthCheck doesn't remediate it. */
-  skipRemediation: 'cluster.x-k8s.io/skip-remediation',
-  /** On a Machine: from when its owner has decided on an update in place until UpdateMachine is done. */
-  updateInProgress: 'in-place-updates.internal.cluster.x-k8s.io/update-in-progress',
-} as const;
 
 /** @returns whether Cluster API leaves an object alone: by the object, or by its Cluster. */
 export function isPaused(cluster: CapiCluster, object?: KubernetesObject): boolean {

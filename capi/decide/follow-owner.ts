@@ -1,3 +1,4 @@
+import { capiNames } from '../../api/cluster-api.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import {
@@ -8,7 +9,7 @@ import {
 } from '../../api/machine-owner.ts';
 import { annotations } from '../../api/names.ts';
 import { settingOf } from '../../api/pool-settings/read-settings.ts';
-import { capiNames, isBeingUpdated, type Machine } from '../contract/cluster-api-kinds.ts';
+import { isBeingUpdated, type Machine } from '../contract/cluster-api-kinds.ts';
 import type { MachineSettings } from '../contract/settings.ts';
 import type { MachineParts } from '../mapping/machine-parts.ts';
 import { renderable } from './carried-content.ts';

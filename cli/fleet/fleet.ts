@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { type Command, Option } from 'commander';
+import { capiNames, kubeconfigOf, kubeconfigSecretName } from '../../api/cluster-api.ts';
 import { errorMessage } from '../../api/error-message.ts';
 import { Secrets } from '../../api/kubernetes.ts';
 import { by } from '../../api/order.ts';
@@ -29,12 +30,6 @@ export type ClusterFinding<T> = { readonly cluster: string } & (T | { readonly e
 
 /** At a time: a fleet may have hundreds, and each is several lists. */
 const CLUSTERS_AT_ONCE = 8;
-
-/** On a Secret of Cluster API: the Cluster that it belongs to (api/core/v1beta2, ClusterNameLabel). */
-const CLUSTER_NAME = 'cluster.x-k8s.io/cluster-name';
-/** Cluster API, util/secret: the name of the Secret with a Cluster's kubeconfig, and its key. */
-const KUBECONFIG_SECRET = /^(?<cluster>.+)-kubeconfig$/;
-const KUBECONFIG_KEY = 'value';
 
 /** What the names of kubeconfigs end with, and what a cluster is not called. */
 const ENDINGS = /\.(ya?ml|kubeconfig|conf|config)$/;
@@ -78,20 +73,18 @@ async function filesIn(dir: string): Promise<readonly FleetCluster[]> {
 
 async function managedBy(flags: ClusterFlags): Promise<readonly FleetCluster[]> {
   const secrets = await onCluster(flags, (client, signal) =>
-    readAll(client, Secrets, { labelSelector: CLUSTER_NAME, signal }),
+    readAll(client, Secrets, { labelSelector: capiNames.clusterLabel, signal }),
   );
-  const members = secrets.flatMap(({ metadata, data }) => {
-    const cluster = KUBECONFIG_SECRET.exec(metadata.name)?.groups?.['cluster'];
-    const text = data?.[KUBECONFIG_KEY];
-    if (text === undefined || cluster === undefined || cluster !== metadata.labels?.[CLUSTER_NAME]) return [];
-    return {
-      cluster: `${metadata.namespace}/${cluster}`,
-      access: { kubeconfigText: Buffer.from(text, 'base64').toString('utf8'), context: undefined },
-    };
+  const members = secrets.flatMap((secret) => {
+    const { namespace, name, labels = {} } = secret.metadata;
+    const cluster = labels[capiNames.clusterLabel] ?? '';
+    const kubeconfigText = kubeconfigOf(secret);
+    if (name !== kubeconfigSecretName(cluster) || kubeconfigText === undefined) return [];
+    return { cluster: `${namespace}/${cluster}`, access: { kubeconfigText, context: undefined } };
   });
   if (members.length > 0) return members;
   throw new UsageError(
-    `--clusters: the cluster has no Secrets with kubeconfigs of workload clusters (CLUSTER-kubeconfig with the label ${CLUSTER_NAME}); name a directory with kubeconfigs, or the management cluster with --context`,
+    `--clusters: the cluster has no Secrets with kubeconfigs of workload clusters (CLUSTER-kubeconfig with the label ${capiNames.clusterLabel}); name a directory with kubeconfigs, or the management cluster with --context`,
   );
 }
 

@@ -1,17 +1,11 @@
 import type { Logger } from 'pino';
+import { endedExemptionPatch, exemptionPatch } from '../../api/cluster-api.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import { formatMachine, type MachineReference } from '../../api/machine-owner.ts';
-import { annotations, OPERATOR_LEASE_HOLDER } from '../../api/names.ts';
+import { OPERATOR_LEASE_HOLDER } from '../../api/names.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { type ClusterApiMachine, clusterApiMachineOf, findClusterApiMachine } from '../node-claims.ts';
-
-/**
- * A MachineHealthCheck of Cluster API skips a Machine with it, whatever its value (kubernetes-sigs/cluster-api,
- * machinehealthcheck_targets.go, shouldSkipRemediation). That of OpenShift knows no annotation of single Machines.
- */
-const SKIP = 'cluster.x-k8s.io/skip-remediation';
-const MARK = annotations.skipRemediation;
 
 interface RemediationParts {
   readonly client: ApiClient;
@@ -20,7 +14,7 @@ interface RemediationParts {
 
 /**
  * Keeps MachineHealthChecks of Cluster API from replacing a Machine while Shale drains or reboots its node, where
- * Machines are in the cluster of their nodes. An annotation that somebody else set stays as it is, and so does what has
+ * Machines are in the cluster of their nodes; that of OpenShift knows no annotation of single Machines. An annotation that somebody else set stays as it is, and so does what has
  * the mark of another process of Shale.
  *
  * It needs a permission that not every installation has (manifests/components/machine-health-checks). Without it an
@@ -105,13 +99,12 @@ type Annotations = Readonly<Record<string, string | null>>;
 function exemptedPatch(machine: ClusterApiMachine, { metadata, spec }: Node): Annotations | undefined {
   const isOfNode =
     machine.status?.nodeRef?.name === metadata.name && machine.spec?.providerID === spec?.providerID;
-  const isFree = machine.metadata.annotations?.[SKIP] === undefined;
   const isLeaving = machine.metadata.deletionTimestamp !== undefined;
-  return isOfNode && isFree && !isLeaving ? { [SKIP]: '', [MARK]: OPERATOR_LEASE_HOLDER } : undefined;
+  return isOfNode && !isLeaving
+    ? exemptionPatch(machine.metadata.annotations ?? {}, OPERATOR_LEASE_HOLDER)
+    : undefined;
 }
 
-/** What somebody has written over ours since then is theirs. */
-function endedPatch({ metadata: { annotations: set = {} } }: ClusterApiMachine): Annotations | undefined {
-  if (set[MARK] !== OPERATOR_LEASE_HOLDER) return undefined;
-  return { ...(set[SKIP] === '' ? { [SKIP]: null } : {}), [MARK]: null };
+function endedPatch({ metadata }: ClusterApiMachine): Annotations | undefined {
+  return endedExemptionPatch(metadata.annotations ?? {}, OPERATOR_LEASE_HOLDER);
 }

@@ -4,6 +4,7 @@
  */
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { capiNames } from '../../api/cluster-api.ts';
 import { ConfigMaps, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -15,7 +16,6 @@ import { LiveClusters } from '../../capi/clusters/live-clusters.ts';
 import { ManagementCluster } from '../../capi/clusters/management.ts';
 import { WorkloadClusters } from '../../capi/clusters/workload-clusters.ts';
 import type { UpdateMachineAnswer } from '../../capi/contract/answers.ts';
-import { capiNames } from '../../capi/contract/cluster-api-kinds.ts';
 import { passOver } from '../../capi/loop.ts';
 import { Discovery } from '../../cluster/discovery.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
