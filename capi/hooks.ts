@@ -97,10 +97,9 @@ export class UpdateHooks {
   }
 
   async #updateMachine(body: unknown, signal: AbortSignal): Promise<UpdateMachineAnswer> {
-    const { cluster, machine, owner, desired, settings } = readUpdateMachine(body);
+    const { cluster, machine, owner } = readUpdateMachine(body);
     if (owner === undefined) return { kind: 'failure', message: NO_OWNER };
-    const update = { cluster, machine, owner, desired: machinePartsOf(desired, settings), settings };
-    const answer = await this.#clusters.updateMachine(update, signal);
+    const answer = await this.#clusters.updateMachine({ cluster, machine }, signal);
     this.#log.info({ cluster, machine, answer: answer.kind }, answer.message);
     return answer;
   }

@@ -4,7 +4,6 @@ import type { ClusterReference } from '../contract/requests.ts';
 import type { MachineSettings } from '../contract/settings.ts';
 import type { OlderParts } from '../decide/owned-now.ts';
 import type { WorkloadState } from '../decide/workload-state.ts';
-import type { MachineParts } from '../mapping/machine-parts.ts';
 
 export type { ClusterReference };
 
@@ -13,13 +12,10 @@ export class NotKnownNow extends Error {
   override readonly name = 'NotKnownNow';
 }
 
-/** A machine that Cluster API has handed over, with the state that it wants. */
+/** A machine that Cluster API has handed over. Of a request nothing but names is believed. */
 export interface MachineUpdate {
   readonly cluster: ClusterReference;
   readonly machine: MachineReference;
-  readonly owner: MachineOwner;
-  readonly desired: MachineParts;
-  readonly settings: MachineSettings;
 }
 
 /** The management cluster and its workload clusters, for the hooks. */

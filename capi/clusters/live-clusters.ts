@@ -104,8 +104,8 @@ export class LiveClusters implements Clusters {
   }
 
   /**
-   * Of the request nothing but names is believed: what is written to a workload cluster comes from objects and settings
-   * that the management cluster has, whoever calls the hook.
+   * What is written to a workload cluster comes from objects and settings that the management cluster has, whoever
+   * calls the hook.
    */
   async #observe(
     { cluster: reference, machine: machineReference }: MachineUpdate,
