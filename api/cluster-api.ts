@@ -2,8 +2,8 @@ import type { Secret } from './kubernetes.ts';
 import { annotations } from './names.ts';
 
 /*
- * What several rooms know of Cluster API (kubernetes-sigs/cluster-api, api/core/v1beta2): its labels and annotations, and
- * where it keeps the kubeconfigs of workload clusters.
+ * What several rooms know of Cluster API (kubernetes-sigs/cluster-api, api/core/v1beta2): its labels and annotations,
+ * and where it keeps the kubeconfigs of workload clusters.
  */
 
 export const capiNames = {

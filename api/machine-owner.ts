@@ -82,3 +82,8 @@ function splitReference(text: string): MachineReference {
 export function isSameOwner(a: MachineOwner, b: MachineOwner): boolean {
   return a.kind === b.kind && a.namespace === b.namespace && a.name === b.name;
 }
+
+/** @returns whether both are the same Machine. */
+export function isSameMachineReference(a: MachineReference, b: MachineReference): boolean {
+  return a.namespace === b.namespace && a.name === b.name;
+}

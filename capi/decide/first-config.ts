@@ -55,7 +55,7 @@ export function firstConfigs(
   owned: readonly OwnedMachine[],
   workload: WorkloadState,
 ): readonly FirstConfig[] {
-  const busy = new Set(workload.machineConfigNodes.filter(hasAnnotation).map(({ spec }) => spec.pool.name));
+  const busy = new Set(workload.machineConfigNodes.filter(hasHandover).map(({ spec }) => spec.pool.name));
   const sorted = owned.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
   return sorted.flatMap(({ machine, owner }): readonly FirstConfig[] => {
     const node = nodeOf(machine, workload);
@@ -107,8 +107,11 @@ function isWithoutConfig({ status }: MachineConfigNode): boolean {
   return (status.configVersion?.current ?? '') === '';
 }
 
-/** Finds it by what the management cluster says, never by what a node says of itself. */
-function nodeOf({ status }: Machine, { machineConfigNodes }: WorkloadState): MachineConfigNode | undefined {
+/** @returns the node of a Machine, by what the management cluster says, never by what a node says of itself. */
+export function nodeOf(
+  { status }: Pick<Machine, 'status'>,
+  { machineConfigNodes }: Pick<WorkloadState, 'machineConfigNodes'>,
+): MachineConfigNode | undefined {
   const name = status?.nodeRef?.name;
   return name === undefined ? undefined : machineConfigNodes.find(({ metadata }) => metadata.name === name);
 }
@@ -120,7 +123,8 @@ function needsHandover({ spec: { providerID }, status }: Machine, { nodes }: Wor
   return isSameMachine && startupOf(node)?.neverServed !== true;
 }
 
-function hasAnnotation({ metadata }: MachineConfigNode): boolean {
+/** @returns whether a node was handed over, also by a text that can't be read. */
+export function hasHandover({ metadata }: MachineConfigNode): boolean {
   return metadata.annotations?.[annotations.clusterApiUpdate] !== undefined;
 }
 

@@ -2,19 +2,25 @@ import { capiNames } from '../../api/cluster-api.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import {
-  formatMachine,
+  isSameMachineReference,
   isSameOwner,
   type MachineOwner,
   type MachineReference,
 } from '../../api/machine-owner.ts';
-import { annotations } from '../../api/names.ts';
 import { settingOf } from '../../api/pool-settings/read-settings.ts';
 import { isBeingUpdated, type Machine } from '../contract/cluster-api-kinds.ts';
 import type { MachineSettings } from '../contract/settings.ts';
 import type { MachineParts } from '../mapping/machine-parts.ts';
 import { renderable } from './carried-content.ts';
 import { drivenPool } from './driven-pool.ts';
-import { type FirstConfig, firstConfigs, isTakingFirst, type OwnedMachine } from './first-config.ts';
+import {
+  type FirstConfig,
+  firstConfigs,
+  hasHandover,
+  isTakingFirst,
+  nodeOf,
+  type OwnedMachine,
+} from './first-config.ts';
 import { alreadyOwned } from './owned-now.ts';
 import { handedOver } from './update-machine.ts';
 import { existingConfig, type PoolWrite, poolsOf, poolWrites, wantedContent } from './wanted-content.ts';
@@ -105,7 +111,7 @@ function followOwner(
 
 /** @returns whether a node has an annotation that isn't in effect any more. */
 function isStale(node: MachineConfigNode, observed: ClusterObservation): boolean {
-  if (node.metadata.annotations?.[annotations.clusterApiUpdate] === undefined) return false;
+  if (!hasHandover(node)) return false;
   const update = handedOver(node);
   // Nobody can act on it, and nobody else would remove it.
   if (update === undefined) return true;
@@ -128,9 +134,7 @@ function isDrivenBy(
 
 /** While a node has its grant, Shale works on it: it must not be taken for one that is broken. */
 function isAllowed(machine: Machine, observed: ClusterObservation): boolean {
-  const node = observed.workload.machineConfigNodes.find(
-    ({ metadata }) => metadata.name === machine.status?.nodeRef?.name,
-  );
+  const node = nodeOf(machine, observed.workload);
   const isGranted = node?.spec.grant !== undefined && handedOver(node) !== undefined;
   if (isGranted && machine.metadata.deletionTimestamp === undefined) return false;
   return !isShalesNow(machine, node, observed) || isPausedFor(machine, observed);
@@ -159,5 +163,5 @@ function isPausedFor({ metadata }: Machine, { isPaused }: ClusterObservation): b
 }
 
 function isNamed({ metadata: { namespace = '', name } }: Machine, reference: MachineReference): boolean {
-  return formatMachine({ namespace, name }) === formatMachine(reference);
+  return isSameMachineReference({ namespace, name }, reference);
 }

@@ -6,6 +6,7 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import {
   formatMachine,
   formatMachineOwner,
+  isSameMachineReference,
   isSameOwner,
   type MachineOwner,
   type MachineReference,
@@ -229,19 +230,16 @@ export function handedOver({ metadata }: MachineConfigNode): ClusterApiUpdate | 
 
 function isHandedOver(node: MachineConfigNode, { owner, machine }: Omit<ClusterApiUpdate, 'at'>): boolean {
   const known = handedOver(node);
-  return known !== undefined && isSameOwner(known.owner, owner) && isSameReference(known.machine, machine);
-}
-
-/** @returns whether both are the same Machine. */
-function isSameReference(a: MachineReference, b: MachineReference): boolean {
-  return a.namespace === b.namespace && a.name === b.name;
+  return (
+    known !== undefined && isSameOwner(known.owner, owner) && isSameMachineReference(known.machine, machine)
+  );
 }
 
 /** @returns nodes that were handed over with the machine; it is one, unless its Machine got another node. */
 function nodesOf({ workload, reference }: UpdateObservation): readonly MachineConfigNode[] {
   return workload.machineConfigNodes.filter((node) => {
     const update = handedOver(node);
-    return update !== undefined && isSameReference(update.machine, reference);
+    return update !== undefined && isSameMachineReference(update.machine, reference);
   });
 }
 

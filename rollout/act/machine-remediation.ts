@@ -14,8 +14,8 @@ interface RemediationParts {
 
 /**
  * Keeps MachineHealthChecks of Cluster API from replacing a Machine while Shale drains or reboots its node, where
- * Machines are in the cluster of their nodes; that of OpenShift knows no annotation of single Machines. An annotation that somebody else set stays as it is, and so does what has
- * the mark of another process of Shale.
+ * Machines are in the cluster of their nodes; those of OpenShift know no annotation of single Machines. An annotation
+ * that somebody else set stays as it is, and so does what has the mark of another process of Shale.
  *
  * It needs a permission that not every installation has (manifests/components/machine-health-checks). Without it an
  * update goes on as before: a MachineHealthCheck then waits for its timeout only.
