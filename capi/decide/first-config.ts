@@ -2,8 +2,8 @@ import type { ClusterApiUpdate } from '../../api/annotation-requests.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOwner } from '../../api/machine-owner.ts';
-import { annotations } from '../../api/names.ts';
 import { isReported } from '../../api/object.ts';
+import { handoverOf } from '../../rollout/pools/handover.ts';
 import { startupOf } from '../../rollout/pools/new-node.ts';
 import { isBeingUpdated, type Machine } from '../contract/cluster-api-kinds.ts';
 import { drivenPool } from './driven-pool.ts';
@@ -55,7 +55,11 @@ export function firstConfigs(
   owned: readonly OwnedMachine[],
   workload: WorkloadState,
 ): readonly FirstConfig[] {
-  const busy = new Set(workload.machineConfigNodes.filter(hasHandover).map(({ spec }) => spec.pool.name));
+  const busy = new Set(
+    workload.machineConfigNodes
+      .filter((node) => handoverOf(node) !== undefined)
+      .map(({ spec }) => spec.pool.name),
+  );
   const sorted = owned.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
   return sorted.flatMap(({ machine, owner }): readonly FirstConfig[] => {
     const node = nodeOf(machine, workload);
@@ -121,11 +125,6 @@ function needsHandover({ spec: { providerID }, status }: Machine, { nodes }: Wor
   const node = nodes.find(({ metadata }) => metadata.name === status?.nodeRef?.name);
   const isSameMachine = providerID !== undefined && node?.spec?.providerID === providerID;
   return isSameMachine && startupOf(node)?.neverServed !== true;
-}
-
-/** @returns whether a node was handed over, also by a text that can't be read. */
-export function hasHandover({ metadata }: MachineConfigNode): boolean {
-  return metadata.annotations?.[annotations.clusterApiUpdate] !== undefined;
 }
 
 function nameOf({ machine: { metadata } }: OwnedMachine): string {

@@ -8,19 +8,13 @@ import {
   type MachineReference,
 } from '../../api/machine-owner.ts';
 import { settingOf } from '../../api/pool-settings/read-settings.ts';
+import { handoverOf } from '../../rollout/pools/handover.ts';
 import { isBeingUpdated, type Machine } from '../contract/cluster-api-kinds.ts';
 import type { MachineSettings } from '../contract/settings.ts';
 import type { MachineParts } from '../mapping/machine-parts.ts';
 import { renderable } from './carried-content.ts';
 import { drivenPool } from './driven-pool.ts';
-import {
-  type FirstConfig,
-  firstConfigs,
-  hasHandover,
-  isTakingFirst,
-  nodeOf,
-  type OwnedMachine,
-} from './first-config.ts';
+import { type FirstConfig, firstConfigs, isTakingFirst, nodeOf, type OwnedMachine } from './first-config.ts';
 import { alreadyOwned } from './owned-now.ts';
 import { handedOver } from './update-machine.ts';
 import { existingConfig, type PoolWrite, poolsOf, poolWrites, wantedContent } from './wanted-content.ts';
@@ -111,10 +105,11 @@ function followOwner(
 
 /** @returns whether a node has an annotation that isn't in effect any more. */
 function isStale(node: MachineConfigNode, observed: ClusterObservation): boolean {
-  if (!hasHandover(node)) return false;
-  const update = handedOver(node);
+  const handover = handoverOf(node);
+  if (handover === undefined) return false;
   // Nobody can act on it, and nobody else would remove it.
-  if (update === undefined) return true;
+  if (handover.kind === 'unreadable') return true;
+  const { update } = handover;
   const machine = observed.machines.find((each) => isNamed(each, update.machine));
   const isOfNode = machine?.status?.nodeRef?.name === node.metadata.name;
   if (machine === undefined || !isOfNode || !isShalesNow(machine, node, observed)) return true;

@@ -1,4 +1,4 @@
-import { type ClusterApiUpdate, parseClusterApiUpdate } from '../../api/annotation-requests.ts';
+import type { ClusterApiUpdate } from '../../api/annotation-requests.ts';
 import { cutText } from '../../api/cut-text.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
@@ -11,8 +11,8 @@ import {
   type MachineOwner,
   type MachineReference,
 } from '../../api/machine-owner.ts';
-import { annotations } from '../../api/names.ts';
 import { inOneLine } from '../../api/visible-text.ts';
+import { handoverOf } from '../../rollout/pools/handover.ts';
 import type { UpdateMachineAnswer } from '../contract/answers.ts';
 import { isBeingUpdated, type Machine } from '../contract/cluster-api-kinds.ts';
 import type { MachineSettings } from '../contract/settings.ts';
@@ -219,13 +219,9 @@ function handOver(
 }
 
 /** @returns what the annotation of a node says; undefined for none, and for one that can't be read. */
-export function handedOver({ metadata }: MachineConfigNode): ClusterApiUpdate | undefined {
-  const text = metadata.annotations?.[annotations.clusterApiUpdate];
-  try {
-    return text === undefined ? undefined : parseClusterApiUpdate(text);
-  } catch {
-    return undefined;
-  }
+export function handedOver(node: MachineConfigNode): ClusterApiUpdate | undefined {
+  const handover = handoverOf(node);
+  return handover?.kind === 'by' ? handover.update : undefined;
 }
 
 function isHandedOver(node: MachineConfigNode, { owner, machine }: Omit<ClusterApiUpdate, 'at'>): boolean {

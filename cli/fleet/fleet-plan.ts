@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { formatActions } from '../../api/disruption-action.ts';
-import { plural } from '../../api/plural.ts';
+import { noun, plural } from '../../api/plural.ts';
 import { visibleLine } from '../../api/visible-text.ts';
 import type { PoolPlan } from '../../predict/plan.ts';
 import { markdownRow } from '../command-line/markdown.ts';
@@ -86,5 +86,5 @@ function groupsOf(
 }
 
 function headingOf(clusters: readonly string[]): string {
-  return `${clusters.length === 1 ? 'cluster' : 'clusters'} ${clusters.join(', ')}`;
+  return `${noun(clusters.length, 'cluster')} ${clusters.join(', ')}`;
 }

@@ -1,5 +1,6 @@
 import { formatDriver, type MachineOwner } from '../../api/machine-owner.ts';
 import { byCodeUnits } from '../../api/order.ts';
+import { shortList } from '../../api/plural.ts';
 import { AWAITING_CLUSTER_API, type Driven, drivenBy, isHandedOver } from '../gates/driven-by.ts';
 import type { Hold } from '../gates/hold.ts';
 import { isAway, isUpdated, type NodeState } from './node-state.ts';
@@ -40,10 +41,9 @@ export function formatDriven(
   states: readonly Pick<NodeState, 'name' | 'claims'>[],
 ): string {
   const names = states.filter((node) => isHandedOver(owner, node)).map(({ name }) => name);
-  const more = names.length > NAMED_NODES ? ` and ${names.length - NAMED_NODES} more` : '';
   const handedOver =
     names.length === 0
       ? 'no node is handed over'
-      : `handed over: ${names.toSorted(byCodeUnits).slice(0, NAMED_NODES).join(', ')}${more}`;
+      : `handed over: ${shortList(names.toSorted(byCodeUnits), NAMED_NODES)}`;
   return `${formatDriver(owner)} decides when nodes are updated; ${handedOver}`;
 }
